@@ -172,7 +172,7 @@ def test_a_record_that_cassandra_rejects_fails_the_job_and_is_shown(tmp_path, se
     def build(env):
         env.from_collection([("a", 1), ("b", "text"), ("c", 3)]).sink_to(to_cassandra).set_parallelism(1)
 
-    with pytest.raises(PenstockError, match=r"did not take the record \('b', 'text'\): TypeError"):
+    with pytest.raises(PenstockError, match=r"rejected the record \('b', 'text'\): TypeError"):
         Crashing(tmp_path, build, max_records=10).start().run()
 
 
@@ -294,7 +294,7 @@ def test_a_segment_that_the_table_knows_is_not_written_again(server):
 
 def test_a_committer_whose_cassandra_is_away_asks_to_be_called_again():
     committer = CassandraCommitter(ClusterBuilder(contact_points=["127.0.0.1"], port=9, connect_timeout=1))
-    with pytest.raises(RetryCommitError, match="Cassandra is away"):
+    with pytest.raises(RetryCommitError, match="Cassandra is unavailable"):
         committer.create_resource()
 
 

@@ -134,7 +134,7 @@ def test_mapper_options_are_part_of_the_insert():
 def test_a_table_without_a_keyspace_is_in_the_default_one():
     expected = "INSERT INTO example.sensors (sensor_id) VALUES (?)"
     assert MappedStatements(MapperOptions(), "example", nulls_delete=True).bind(Elsewhere("a")) == (expected, ("a",))
-    with pytest.raises(InvalidProgramError, match="Elsewhere is in no keyspace"):
+    with pytest.raises(InvalidProgramError, match="Elsewhere has no keyspace"):
         MappedStatements(MapperOptions(), None, nulls_delete=True).bind(Elsewhere("a"))
 
 
@@ -167,9 +167,9 @@ def test_the_fields_of_a_record_are_the_values_of_the_query(record, row_type, va
 @pytest.mark.parametrize(
     ("query", "record", "message"),
     [
-        (QUERY, Reading("a", 1.0), "leave the query out, use @table"),
+        (QUERY, Reading("a", 1.0), "use @table without a query"),
         (QUERY, "text", "takes tuples and rows"),
-        (None, ("a", 1), "a dataclass with @table"),
+        (None, ("a", 1), "dataclasses with @table"),
     ],
 )
 def test_a_record_of_the_wrong_kind_is_shown_with_what_to_do(query, record, message):
@@ -247,7 +247,7 @@ def test_a_statement_that_cassandra_rejects_is_not_tried_again(error):
     fake = Fake(failures=[error])
     writes = executor(fake)
     writes.write_all([("a", 1), ("b", 2)])
-    with pytest.raises(CassandraWriteError, match=r"did not take the record \('a', 1\)") as caught:
+    with pytest.raises(CassandraWriteError, match=r"rejected the record \('a', 1\)") as caught:
         writes.flush()
     assert caught.value.__cause__ is error
     assert fake.written == [(1, "b", 2)]

@@ -209,5 +209,5 @@ def test_a_file_of_the_checkpoint_that_somebody_removed_is_a_clear_error(tmp_pat
     crashing.snapshot = job.snapshot()
     for path in out.glob(".*"):
         path.unlink()
-    with pytest.raises(PenstockError, match="part of the checkpoint but is gone"):
+    with pytest.raises(PenstockError, match="part of the checkpoint but is missing"):
         crashing.start().run_batch()

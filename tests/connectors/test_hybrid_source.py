@@ -143,7 +143,7 @@ def test_nothing_can_follow_an_endless_source_and_only_sources_count():
     endless = DataGeneratorSource(lambda n: n)
     with pytest.raises(InvalidProgramError, match="nothing can follow source 1"):
         HybridSource.builder(endless).add_source(NumberSequenceSource(1, 2))
-    with pytest.raises(InvalidProgramError, match="made of sources"):
+    with pytest.raises(InvalidProgramError, match="consists of sources"):
         HybridSource.builder([1, 2])
     assert not HybridSource.builder(NumberSequenceSource(1, 2)).add_source(endless).build().is_bounded
 

@@ -175,18 +175,21 @@ def test_a_jdbc_sink_is_the_factorys():
             lambda: KafkaSource(servers="a:1", topics="t"),
             r"a Kafka source takes one of value=Json\(...\) and record=...",
         ),
-        (lambda: KafkaSource(servers="a:1", topics="t", value=Text(), start="first"), "start and stop are 'earliest'"),
+        (
+            lambda: KafkaSource(servers="a:1", topics="t", value=Text(), start="first"),
+            "start and stop must be 'earliest'",
+        ),
         (
             lambda: KafkaSink(servers="a:1", topic="t"),
             r"a Kafka sink needs topic=... and value=Json\(\), or record=...",
         ),
         (
             lambda: KafkaSink(servers="a:1", topic="t", value=Text(), exactly_once=True),
-            "exactly_once is the name of the sink's transactions",
+            "exactly_once must be the name of the sink's transactions",
         ),
         (lambda: FileSource(format=Text()), "needs the path of a file or a directory"),
         (lambda: FileSource("/tmp", format=5), "expected a FileFormat, got 5: use for example Csv"),
-        (lambda: FileSink("/tmp", format=5), "a row format is an Encoder, got 5"),
+        (lambda: FileSink("/tmp", format=5), "a row format must be an Encoder, got 5"),
         (lambda: JdbcSink(table="t", record=Order), "a JDBC sink needs a statement and a database"),
         (
             lambda: JdbcSink(table="t", url="jdbc:sqlite:x", record=Order, key="id"),

@@ -251,12 +251,12 @@ def test_what_is_not_an_assigner_or_a_tracker_is_refused(server):
     for call in (source.set_shard_assigner, source.set_watermark_tracker, source.set_periodic_watermark_assigner):
         with pytest.raises(InvalidProgramError, match="got 'this'"):
             call("this")
-    with pytest.raises(InvalidProgramError, match="a shard assigner is a function"):
+    with pytest.raises(InvalidProgramError, match="a shard assigner must be a function"):
         KinesisShardAssigner("this")
-    with pytest.raises(InvalidProgramError, match="has a name"):
+    with pytest.raises(InvalidProgramError, match="needs a name"):
         WatermarkTracker.job_manager_watermark_tracker("")
     source.set_watermark_tracker(WatermarkTracker.job_manager_watermark_tracker("name"))
-    with pytest.raises(InvalidProgramError, match=r"set_periodic_watermark_assigner\(\) is missing"):
+    with pytest.raises(InvalidProgramError, match=r"call set_periodic_watermark_assigner\(\)"):
         source.create_enumerator(1)
 
 

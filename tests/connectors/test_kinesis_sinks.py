@@ -135,7 +135,7 @@ def test_a_refused_record_fails_the_job_if_that_is_wanted(server, kind):
     server.create(name)
     deliver_to(server, name)
     server.faults.refuse = lambda record: True
-    with pytest.raises(KinesisError, match=r"records were refused by .*strict-\w+': Provisioned.*: slow down"):
+    with pytest.raises(KinesisError, match=r"records were rejected by .*strict-\w+': Provisioned.*: slow down"):
         run(kind(server, name, fail_on_error=True), [1, 2, 3])
 
 
@@ -234,7 +234,7 @@ def test_a_partition_key_that_kinesis_would_refuse_fails_the_job(server):
     server.create("long")
     for bad in ("", "k" * 257, 7):
         sink = streams(server, "long", partition_key_generator=PartitionKeyGenerator(lambda value, bad=bad: bad))
-        with pytest.raises(KinesisError, match="a partition key has 1 to 256 characters"):
+        with pytest.raises(KinesisError, match="a partition key must have 1 to 256 characters"):
             run(sink, ["x"])
 
 
@@ -302,12 +302,12 @@ def test_a_builder_says_what_is_missing(server):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"max_batch_size": 0}, r"set_max_batch_size\(\) takes a whole number above 0, got 0"),
+        ({"max_batch_size": 0}, r"set_max_batch_size\(\) takes a positive int, got 0"),
         ({"max_buffered_requests": 10}, "max_buffered_requests is less than max_batch_size"),
         ({"max_batch_size_in_bytes": 10}, "max_batch_size_in_bytes is less than max_record_size_in_bytes"),
         ({"stream_name": ["a"]}, "takes the name of a stream"),
-        ({"partition_key_generator": str}, "a PartitionKeyGenerator is needed"),
-        ({"serialization_schema": str}, "a SerializationSchema is needed"),
+        ({"partition_key_generator": str}, "expected a PartitionKeyGenerator"),
+        ({"serialization_schema": str}, "expected a SerializationSchema"),
         ({"kinesis_client_properties": {}}, "needs the property aws.region"),
     ],
 )

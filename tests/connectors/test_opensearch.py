@@ -112,7 +112,7 @@ def test_a_node_that_stays_busy_fails_the_job_after_the_retries(server):
         sink = documents(server, ElasticsearchEmitter.static_index("large", "id"), retries=2)
         writer = writer_of(sink)
         writer.write_batch([{"id": 1, "text": "x" * 5_000}], None)
-        with pytest.raises(Exception, match="1 documents were refused for now"):
+        with pytest.raises(Exception, match="1 documents were rejected temporarily"):
             writer.flush(end_of_input=False)
         writer.close()
     finally:
@@ -128,7 +128,7 @@ def test_a_document_that_the_index_refuses_is_named_with_its_content_and_the_rea
         env.from_collection(rows).sink_to(sink).set_parallelism(1)
 
     with pytest.raises(
-        PenstockError, match=r"document '2' was refused by index 'typed': .*mapper_parsing_exception.*'number': 'none'"
+        PenstockError, match=r"document '2' was rejected by index 'typed': .*mapper_parsing_exception.*'number': 'none'"
     ):
         Crashing(tmp_path, build, max_records=10).start().run()
 
@@ -140,6 +140,6 @@ def test_without_waits_a_document_is_refused_at_once(server):
     builder.set_emitter(ElasticsearchEmitter.static_index("closed", "id"))
     writer = writer_of(builder.set_bulk_flush_backoff_strategy(FlushBackoffType.NONE, 0, 0).build())
     writer.write_batch([{"id": 1}], None)
-    with pytest.raises(Exception, match="1 documents were refused for now"):
+    with pytest.raises(Exception, match="1 documents were rejected temporarily"):
         writer.flush(end_of_input=False)
     writer.close()

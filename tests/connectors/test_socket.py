@@ -58,7 +58,7 @@ def test_without_a_server_the_error_says_where_one_is_missing(env_factory):
 
 
 def test_impossible_sockets_are_refused(env_factory):
-    with pytest.raises(InvalidProgramError, match="port between 1 and 65535, got 0"):
+    with pytest.raises(InvalidProgramError, match="port from 1 to 65535, got 0"):
         env_factory().socket_text_stream("127.0.0.1", 0)
     with pytest.raises(InvalidProgramError, match="needs a delimiter"):
         env_factory().socket_text_stream("127.0.0.1", 80, "")

@@ -240,7 +240,7 @@ class Broken(ResettableCount):
 
 def test_keyed_state_in_a_source_function_is_refused(tmp_path):
     job = Crashing(tmp_path, counting(CommittedSink("broken"), Broken(1)), receiving=True).start()
-    with pytest.raises(PenstockError, match="'Custom Source' asked for keyed state: use the operator state store"):
+    with pytest.raises(PenstockError, match="'Custom Source' requested keyed state: use the operator state store"):
         wait_until(lambda: job.run_batch() and False)
     job.coordinator.close()
 

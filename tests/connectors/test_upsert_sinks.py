@@ -152,7 +152,7 @@ def test_a_redis_that_stays_away_fails_the_job_with_the_reason():
         writer.write_batch(["a"], None)
         writer.flush(end_of_input=False)
     writer.write_batch(["b"], None)
-    with pytest.raises(RetryLaterError, match="Redis is away"):
+    with pytest.raises(RetryLaterError, match="Redis is unavailable"):
         writer.flush(end_of_input=False)
     writer.close()
     with pytest.raises(InvalidProgramError, match="redis://"):
@@ -280,7 +280,7 @@ def test_busy_servers_and_busy_documents_are_tried_again(server):
 def test_a_document_that_the_index_refuses_fails_the_job_and_is_named(tmp_path, server):
     server.answers = [(200, {"3": 400})]
     sink = documents(server, ElasticsearchEmitter.static_index("i", "id")).build()
-    with pytest.raises(PenstockError, match="document '3' was refused by index 'i': 'no'"):
+    with pytest.raises(PenstockError, match="document '3' was rejected by index 'i': 'no'"):
         Crashing(tmp_path, numbers_to(sink, lambda n: {"id": n}, 5), max_records=10, parallelism=1).start().run()
     server.answers = [(403, {})]
     with pytest.raises(PenstockError, match="status 403"):

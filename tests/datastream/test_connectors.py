@@ -94,7 +94,7 @@ def test_text_in_other_encodings(tmp_path):
 
 
 def test_a_missing_file_or_another_file_system_is_refused(tmp_path):
-    with pytest.raises(InvalidProgramError, match="no file"):
+    with pytest.raises(InvalidProgramError, match="does not exist"):
         TextFileSource(tmp_path / "nope")
     with pytest.raises(InvalidProgramError, match="from_dataframe"):
         TextFileSource("s3://bucket/key")

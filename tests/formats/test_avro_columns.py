@@ -72,5 +72,5 @@ def test_rows_and_tuples_are_written_as_records_with_unions(tmp_path):
 
 
 def test_a_value_of_none_of_the_types_of_a_union_is_rejected(tmp_path):
-    with pytest.raises(RecordFormatError, match="none of the types of its union"):
+    with pytest.raises(RecordFormatError, match="does not fit any type of its union"):
         round_trip(schema_of(value=["int", "string"]), [{"value": [1]}], tmp_path)

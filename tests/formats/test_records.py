@@ -177,9 +177,12 @@ def test_csv_may_have_another_separator():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Json(int), "a schema is a dataclass, a NamedTuple, a TypedDict or a pydantic model, and int is none"),
-        (lambda: Csv("a"), "a schema is a dataclass, a NamedTuple, a TypedDict or a pydantic model, got 'a'"),
-        (lambda: Csv(Pair, separator="::"), "separator and quote are one character each"),
+        (
+            lambda: Json(int),
+            "a schema must be a dataclass, a NamedTuple, a TypedDict or a pydantic model, but int is not",
+        ),
+        (lambda: Csv("a"), "a schema must be a dataclass, a NamedTuple, a TypedDict or a pydantic model, got 'a'"),
+        (lambda: Csv(Pair, separator="::"), "separator and quote must be one character each"),
     ],
 )
 def test_other_classes_are_no_schemas(make, message):

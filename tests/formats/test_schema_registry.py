@@ -175,9 +175,9 @@ def test_of_many_addresses_the_last_one_is_tried_too_before_a_pause(registry, pa
     [
         (lambda message: b"", "lacks the frame"),
         (lambda message: b"\x01" + message[1:], "lacks the frame"),
-        (lambda message: message[:4] + b"\x63" + message[5:], "knows no schema 99"),
-        (lambda message: message[:-1], "no Avro record of schema 1"),
-        (lambda message: message + b"\x00", "bytes are left behind a record of schema 1"),
+        (lambda message: message[:4] + b"\x63" + message[5:], "has no schema 99"),
+        (lambda message: message[:-1], "not an Avro record of schema 1"),
+        (lambda message: message + b"\x00", "extra bytes follow a record of schema 1"),
     ],
 )
 def test_poison_fails_is_skipped_or_put_aside(registry, spoil, reason):
@@ -209,5 +209,5 @@ def test_a_reader_that_cannot_be_made_of_what_was_written_is_poison_and_not_a_cr
 
 
 def test_a_record_that_does_not_fit_is_named(registry):
-    with pytest.raises(RecordFormatError, match="no record of AvroSchema"):
+    with pytest.raises(RecordFormatError, match="not a record of AvroSchema"):
         written(registry, OLD, {"id": "a", "value": "x"})

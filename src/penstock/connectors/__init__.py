@@ -1,4 +1,4 @@
-"""Sources and sinks. `base.py` has the contracts; those that need a client library are in modules of their own."""
+"""Sources and sinks. `base.py` has the contracts. Connectors that need a client library have their own modules."""
 
 from __future__ import annotations
 

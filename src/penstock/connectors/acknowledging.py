@@ -1,8 +1,8 @@
-"""Sources of messages that a broker keeps until they are acknowledged (rule L02).
+"""Sources for brokers that keep messages until they are acknowledged (rule L02).
 
-A message is acknowledged when the checkpoint that contains it is complete. A broker delivers again what was not
-acknowledged when the connection or the job was lost; messages with ids are recognized then and left out, so each counts
-once. The ids of messages that are not known to be acknowledged are in the checkpoint.
+A message is acknowledged when the checkpoint that contains it completes. When a connection or a job is lost, a broker
+delivers unacknowledged messages again. Messages with ids are then recognized and skipped, so each one counts once. The
+checkpoint contains the ids of messages that are not known to be acknowledged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["AcknowledgingSource", "Arrival", "Inbox"]
 
 _POLL_SECONDS = 0.1
 _REMEMBERED_CHECKPOINTS = 100
-"""How long ids of an earlier run are remembered: a message that has not come again by then was acknowledged."""
+"""How long to remember the ids of an earlier run: a message that is not redelivered by then was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,23 @@ class Arrival:
     token: Any
     """Token that acknowledges the message on its connection."""
     redelivered: bool = True
-    """Whether it may have come before."""
+    """Whether the message may be a redelivery."""
     timestamp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Confirmed:
-    """The broker has dropped these messages: later arrivals are not repetitions of them."""
+    """Marks that the broker has dropped these messages: later arrivals are not repetitions of them."""
 
     message_ids: list[str]
 
 
 Inbox = queue.SimpleQueue[Arrival | _Confirmed | BaseException]
-"""Messages of a connection, in order."""
+"""The messages of a connection, in order."""
 
 
 class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListener):
-    """The base of such sources. Subclasses connect, put arrivals into a queue, and acknowledge."""
+    """Base class of these sources. Subclasses connect, put arrivals into a queue, and acknowledge them."""
 
     def __init__(self, deserialization_schema: DeserializationSchema) -> None:
         self._schema = deserialization_schema
@@ -68,18 +68,18 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
 
     @abstractmethod
     def connect(self, arrived: Inbox) -> Any:
-        """A connection that puts messages into the queue, from any thread; an exception means that it is lost."""
+        """Open a connection that puts messages into the queue, from any thread. An exception means it is lost."""
 
     @abstractmethod
     def acknowledge(self, connection: Any, tokens: list[Any], done: Callable[[], None]) -> None:
-        """Tells the broker to forget messages; calls ``done``, from any thread, when it surely has.
+        """Tell the broker to drop messages. Call ``done``, from any thread, when this is certain.
 
-        Whatever the broker has sent of them once more must be in the queue by then.
+        By then, all redeliveries of these messages must be in the queue.
         """
 
     @abstractmethod
     def disconnect(self, connection: Any) -> None:
-        """Ends a connection; messages that are not acknowledged are delivered again."""
+        """Close a connection. Unacknowledged messages are delivered again."""
 
     def after_loss(self, error: BaseException) -> float | None:
         """Return the seconds to wait before reconnecting; ``None`` to fail."""
@@ -93,7 +93,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         self._seen: dict[str, int] = dict(self._state.get())  # id -> the checkpoint that contains the message
         self._current: list[tuple[str | None, Any]] = []
         self._pending: list[tuple[int, list[tuple[str | None, Any]]]] = []
-        self._again: list[tuple[int, str, Any]] = []  # came again before their checkpoint was complete
+        self._again: list[tuple[int, str, Any]] = []  # redelivered before their checkpoint was complete
         self._arrived: Inbox = queue.SimpleQueue()
         self._connection: Any = None
 
@@ -122,7 +122,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         ids = [message_id for message_id, token in messages if message_id is not None and token is not None]
         if self._connection is not None and tokens:
             arrived = self._arrived
-            # Behind what has arrived before: one of these messages, sent again just then, may be among it.
+            # After the earlier arrivals, because they may contain a redelivery of one of these messages.
             self.acknowledge(self._connection, tokens, lambda: arrived.put(_Confirmed(ids)))
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
@@ -169,7 +169,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         number = None if message_id is None or not arrival.redelivered else self._seen.get(message_id)
         if message_id is not None and number is not None and number > self._completed:
             self._again.append((number, message_id, token))
-        elif number is not None or value is None:  # nothing has to be kept for it (any more)
+        elif number is not None or value is None:  # no need to remember it
             self._acknowledge([(message_id, token)])
         else:
             self._current.append((message_id, token))
@@ -193,7 +193,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
             ) from None
 
     def _lose_connection(self, ctx: SourceFunction.SourceContext) -> None:
-        """Tokens are no longer valid: the broker sends unacknowledged messages again."""
+        """Discard the tokens, which are no longer valid: the broker sends unacknowledged messages again."""
         with ctx.get_checkpoint_lock():
             connection, self._connection = self._connection, None
             self._current = [(message_id, None) for message_id, _ in self._current]

@@ -33,12 +33,12 @@ class StreamTransformer(ABC):
 
     @abstractmethod
     def apply(self, ds: DataStream) -> DataStream:
-        """The stream the sink reads."""
+        """Return the stream that the sink reads."""
 
 
 class SupportsPreprocessing(ABC):
-    """For sinks that want their input changed first; ``sink_to`` does it."""
+    """For sinks whose input must be transformed first; ``sink_to`` does this."""
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """The change of the stream, or None."""
+        """Return the transformer of the stream, or None."""

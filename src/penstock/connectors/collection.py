@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class CollectionSource(Source):
-    """The elements of a collection, in order; what happens to the collection afterwards does not matter.
+    """The elements of a collection, in order. Later changes to the collection have no effect.
 
     >>> source = CollectionSource(["a", "b", "c"])
     >>> (split,) = source.create_enumerator(4).discover_splits()
@@ -40,20 +40,20 @@ class CollectionSource(Source):
         return self._size
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """One split: the order of a collection is part of it."""
+        """Create an enumerator with one split, to keep the order of the collection."""
         return _CollectionEnumerator([RangeSplit(f"{_COLLECTION}{self._size}", 0, self._size)])
 
     def create_reader(self) -> SourceReader:
-        """Reads by position."""
+        """Create a reader of positions."""
         return _CollectionReader(self._chunks)
 
     def initial_offset(self, split: SourceSplit) -> int:
-        """The first element."""
+        """Return the position of the first element."""
         return 0
 
 
 class _CollectionEnumerator(RangeEnumerator):
-    """The checkpoint knows how many elements there were, but only the program has the elements."""
+    """Compares the number of elements in the checkpoint with the program, because only the program has the elements."""
 
     def restore(self, finished: Mapping[str, bool]) -> None:
         for split_id, is_finished in finished.items():
@@ -62,9 +62,7 @@ class _CollectionEnumerator(RangeEnumerator):
             if split_id != ours.split_id and then.isdecimal():
                 what = f"the collection had {then} elements when the checkpoint was written and has {ours.end} now"
                 if not is_finished:
-                    raise InvalidProgramError(
-                        f"{what}: continue with the same elements, or start without the checkpoint"
-                    )
+                    raise InvalidProgramError(f"{what}: resume with the same elements, or start without the checkpoint")
                 _log.warning("%s. It was read to its end, and is not read again.", what.capitalize())
             self._splits = [replace(ours, split_id=split_id)]
 

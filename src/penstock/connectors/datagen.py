@@ -1,4 +1,4 @@
-"""Generated records: a function of an index, as many and as fast as wanted."""
+"""Generated records: a function of an index, with a count and a rate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ENDLESS = 2**63 - 1
 
 
 class GeneratorFunction(MapFunction):
-    """A generator with a life cycle: ``map(index)`` gives the record, ``open`` is called before the first."""
+    """A generator with a life cycle: ``map(index)`` returns the record, and ``open`` is called before the first one."""
 
 
 class DataGeneratorSource(Source):
-    """Records ``function(0)``, ``function(1)``, ..., ``function(count - 1)``; endless without a count.
+    """Records ``function(0)``, ``function(1)``, ..., ``function(count - 1)``; unbounded without a count.
 
-    The function must give the same record for the same index, whenever it is asked: replays depend on it. The rate is a
+    The function must always return the same record for the same index, because replays depend on it. The rate is a
     :class:`RateLimiterStrategy` or a number of records per second.
 
     >>> source = DataGeneratorSource(lambda index: f"event {index}", 3)
@@ -54,15 +54,15 @@ class DataGeneratorSource(Source):
         self._type_info = type_info
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The declared type of the records."""
+        """Return the declared type of the records."""
         return self._type_info
 
     def get_boundedness(self) -> Boundedness:
-        """Bounded if it has a count."""
+        """Return whether the source is bounded: it is if it has a count."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """Indexes are dealt out in even, contiguous splits."""
+        """Create an enumerator with even, contiguous splits of the indexes."""
         splits = even_splits(0, _ENDLESS if self._count is None else self._count, parallelism)
         if self._rate.records_per_second is not None:
             return _PacedEnumerator(splits, self._rate.records_per_second)
@@ -70,33 +70,33 @@ class DataGeneratorSource(Source):
         return RateLimitedEnumerator(enumerator, self._rate) if self._rate.limits else enumerator
 
     def create_reader(self) -> SourceReader:
-        """Calls the function."""
+        """Create a reader that calls the function."""
         return _GeneratorReader(self._function)
 
     def initial_offset(self, split: SourceSplit) -> int:
-        """The first index of the split."""
+        """Return the first index of the split."""
         assert isinstance(split, RangeSplit)
         return split.start
 
 
 class _PacedEnumerator(RangeEnumerator):
-    """Lets each split advance with the clock, from where it was when the job started or started again.
+    """Advances each split with the clock, from its position when the job started or restarted.
 
-    It makes up for all the time that has passed, which a limit of another source does not: it is for measuring, too,
-    and what a job is behind has to show.
+    It catches up on all the time that has passed, unlike the limit of another source. It is also for measurements,
+    which must show how far a job is behind.
 
-    The clock starts when a batch is planned for the second time: the first batch of a job starts workers, and what
-    would be due meanwhile would come as one block after it.
+    The clock starts when the second batch is planned. The first batch starts the workers, and records due in the
+    meantime would then arrive as one block.
     """
 
     def __init__(self, splits: Sequence[RangeSplit], records_per_second: float) -> None:
         super().__init__(splits)
         self._records_per_second = records_per_second
         self._asked: set[str] = set()
-        self._started: dict[str, tuple[float, int]] = {}  # split -> when, and the offset it was at
+        self._started: dict[str, tuple[float, int]] = {}  # split -> start time, and the offset then
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
-        """As far as the rate allows by now."""
+        """Return the offset that the rate allows by now."""
         assert isinstance(split, RangeSplit)
         now, name = time.monotonic(), split.split_id
         if name not in self._asked:

@@ -1,4 +1,4 @@
-"""Databases by Python's DB-API: connections from JDBC addresses, statements in the driver's style."""
+"""Databases through Python's DB-API: connections from JDBC URLs, statements in the driver's style."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|\?|%|:\w+|[^'
 
 
 def to_paramstyle(sql: str, paramstyle: str) -> str:
-    """A statement with JDBC's question marks in another style; quoted text and comments stay as they are.
+    """Convert JDBC's question marks to another style. Quoted text and comments stay unchanged.
 
     >>> to_paramstyle("INSERT INTO t VALUES (?, '100% ?', ?)", "pyformat")
     "INSERT INTO t VALUES (%s, '100%% ?', %s)"
@@ -37,7 +37,7 @@ def to_paramstyle(sql: str, paramstyle: str) -> str:
 
 @dataclass(frozen=True)
 class Database:
-    """Connects to a database, and knows how its driver takes parameters."""
+    """Connects to a database and adapts statements to the driver's parameter style."""
 
     connect: Connect
     paramstyle: str
@@ -46,7 +46,7 @@ class Database:
 
 
 def open_database(url: str, user: str | None, password: str | None, connect: Connect | None) -> Database:
-    """The database of a JDBC address (PostgreSQL, SQLite), or of a function that connects by any DB-API driver."""
+    """Return the database of a JDBC URL (PostgreSQL, SQLite) or of a function that uses any DB-API driver."""
     if connect is not None:
         return _by_function(connect)
     if url.startswith("jdbc:postgresql:"):
@@ -54,8 +54,8 @@ def open_database(url: str, user: str | None, password: str | None, connect: Con
     if url.startswith("jdbc:sqlite:"):
         return _sqlite(url.removeprefix("jdbc:sqlite:"))
     raise InvalidProgramError(
-        f"unknown database {url!r}: use jdbc:postgresql://host:port/database, jdbc:sqlite:/path, or give a function "
-        "that connects, by with_connection_provider()"
+        f"unknown database {url!r}: use jdbc:postgresql://host:port/database, jdbc:sqlite:/path, or pass a function "
+        "that connects to with_connection_provider()"
     )
 
 
@@ -89,7 +89,7 @@ def _sqlite(path: str) -> Database:
 
 
 def _by_function(connect: Connect) -> Database:
-    """Finds the module of a driver by the class of its connection."""
+    """Find the module of a driver from the class of its connection."""
     import importlib
 
     connection = connect()

@@ -1,4 +1,4 @@
-"""Kafka by the names of streams: a metadata service maps a stream to topics of clusters."""
+"""Kafka sources by stream id: a metadata service maps a stream to topics of clusters."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = [
 
 
 class KafkaMetadataService:
-    """Knows where streams are. There is one kind: :class:`SingleClusterTopicMetadataService`."""
+    """Locates streams. There is one implementation: :class:`SingleClusterTopicMetadataService`."""
 
 
 class SingleClusterTopicMetadataService(KafkaMetadataService):
-    """Every stream is the topic of the same name in one cluster.
+    """Maps each stream to the topic of the same name in one cluster.
 
-    :param properties: of the cluster: ``bootstrap.servers``, and whatever else a connection to it needs
-    :param starting_offsets_initializer: where to begin in this cluster; wins over the source
-    :param stopping_offsets_initializer: where to stop in this cluster; wins over the source
+    :param properties: of the cluster: ``bootstrap.servers``, and other settings of the connection
+    :param starting_offsets_initializer: where to start in this cluster; overrides the source's
+    :param stopping_offsets_initializer: where to stop in this cluster; overrides the source's
     """
 
     def __init__(
@@ -54,21 +54,21 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
 
 class KafkaStreamSubscriber:
-    """Says which streams are read."""
+    """Selects the streams to read."""
 
     def subscribe(self, builder: KafkaSourceBuilder) -> None:
-        """Have the source read them."""
+        """Subscribe the source to the streams."""
         raise UnsupportedFeatureError(
             f"{type(self).__name__} is not a subscriber: use KafkaStreamSetSubscriber or StreamPatternSubscriber"
         )
 
 
 class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
-    """Streams by their ids."""
+    """Selects streams by their ids."""
 
     def __init__(self, stream_ids: Iterable[str]) -> None:
         if isinstance(stream_ids, str):
-            raise InvalidProgramError(f"the ids of streams are a set, got the string {stream_ids!r}")
+            raise InvalidProgramError(f"stream ids must be a set, got the string {stream_ids!r}")
         self.stream_ids = sorted(set(stream_ids))
 
     def subscribe(self, builder: KafkaSourceBuilder) -> None:
@@ -76,7 +76,7 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
 
 
 class StreamPatternSubscriber(KafkaStreamSubscriber):
-    """Streams whose whole id matches a regular expression, those created later included."""
+    """Selects streams whose whole id matches a regular expression, including those created later."""
 
     def __init__(self, stream_pattern: str) -> None:
         self.stream_pattern = stream_pattern
@@ -86,7 +86,7 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
 
 
 class DynamicKafkaSource(KafkaSource):
-    """Reads streams of Kafka; topics and partitions that are added while the job runs are found.
+    """Reads streams of Kafka. Topics and partitions that are added while the job runs are discovered.
 
     >>> from penstock.common import SimpleStringSchema
     >>> service = SingleClusterTopicMetadataService("main", {"bootstrap.servers": "localhost:9092"})
@@ -112,7 +112,7 @@ class DynamicKafkaSourceBuilder:
         self._properties: dict[str, str] = {}
 
     def build(self) -> DynamicKafkaSource:
-        """Build the source; raises an error that names missing settings."""
+        """Build the source, or raise an error that names missing settings."""
         if self._service is None:
             raise InvalidProgramError("a dynamic Kafka source needs set_kafka_metadata_service()")
         if self._subscriber is None:
@@ -122,7 +122,7 @@ class DynamicKafkaSourceBuilder:
         self._builder.set_properties({**self._properties, **self._service.properties})  # the cluster's own win
         self._subscriber.subscribe(self._builder)
         start, stop = self._service.starting_offsets_initializer, self._service.stopping_offsets_initializer
-        if start is not None:  # the cluster's own win over the source's, as in Flink
+        if start is not None:  # the cluster's own take precedence over the source's, as in Flink
             self._builder.set_starting_offsets(start)
         if stop is not None:
             self._builder.set_bounded(stop)
@@ -132,7 +132,7 @@ class DynamicKafkaSourceBuilder:
         return source
 
     def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> Self:
-        """Set the service that knows where the streams are."""
+        """Set the service that locates the streams."""
         if not isinstance(kafka_metadata_service, SingleClusterTopicMetadataService):
             raise UnsupportedFeatureError(
                 f"{shorten(kafka_metadata_service)} is not supported as a metadata service: use "
@@ -142,44 +142,44 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_stream_ids(self, stream_ids: Iterable[str]) -> Self:
-        """Streams by their ids."""
+        """Read the streams with these ids."""
         return self.set_kafka_stream_subscriber(KafkaStreamSetSubscriber(stream_ids))
 
     def set_stream_pattern(self, stream_pattern: str) -> Self:
-        """Streams whose whole id matches."""
+        """Read the streams whose whole id matches a regular expression."""
         return self.set_kafka_stream_subscriber(StreamPatternSubscriber(stream_pattern))
 
     def set_kafka_stream_subscriber(self, kafka_stream_subscriber: KafkaStreamSubscriber) -> Self:
-        """The subscriber that selects the streams."""
+        """Set the subscriber that selects the streams."""
         if not isinstance(kafka_stream_subscriber, KafkaStreamSubscriber):
-            raise InvalidProgramError(f"a KafkaStreamSubscriber is needed, got {shorten(kafka_stream_subscriber)}")
+            raise InvalidProgramError(f"expected a KafkaStreamSubscriber, got {shorten(kafka_stream_subscriber)}")
         if self._subscriber is not None:
-            raise InvalidProgramError("a dynamic Kafka source takes one of ids, pattern and subscriber, and once")
+            raise InvalidProgramError("a dynamic Kafka source takes one of ids, pattern and subscriber, only once")
         self._subscriber = kafka_stream_subscriber
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Where a job without a checkpoint starts; by default at the earliest record."""
+        """Set where a job without a checkpoint starts. The default is the earliest record."""
         self._builder.set_starting_offsets(starting_offsets_initializer)
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Stop there: the source is a bounded one."""
+        """Set where the source stops, which makes it bounded."""
         self._builder.set_bounded(stopping_offsets_initializer)
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> Self:
-        """Records are values, by a schema."""
+        """Deserialize only the values, with a schema."""
         self._builder.set_value_only_deserializer(deserialization_schema)
         return self
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
-        """The deserializer of whole records: key, value, headers, timestamp and offset."""
+        """Set the deserializer of whole records: key, value, headers, timestamp and offset."""
         self._builder.set_deserializer(record_deserializer)
         return self
 
     def set_group_id(self, group_id: str) -> Self:
-        """The consumer group that offsets are committed to."""
+        """Set the consumer group to which offsets are committed."""
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> Self:
@@ -187,12 +187,12 @@ class DynamicKafkaSourceBuilder:
         return self.set_property("client.id", prefix)
 
     def set_property(self, key: str, value: str) -> Self:
-        """A property of the client for every cluster."""
+        """Set a property of the client for all clusters."""
         self._properties[key] = str(value)
         return self
 
     def set_properties(self, properties: Mapping[str, str]) -> Self:
-        """Several properties."""
+        """Set several properties."""
         for key, value in properties.items():
             self.set_property(key, value)
         return self

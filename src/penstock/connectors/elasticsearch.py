@@ -1,4 +1,4 @@
-"""Documents into Elasticsearch or OpenSearch, by their bulk API over plain HTTP: no client package is needed."""
+"""Writes documents to Elasticsearch or OpenSearch with their bulk API, over HTTP without a client package."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class FlushBackoffType(Enum):
 
 
 class ElasticsearchEmitter:
-    """Which index and id a record's document gets. Records are mappings or named rows.
+    """Chooses the index and id of a record's document. Records are mappings or named rows.
 
-    Without a key field, the id is made of job, checkpoint, subtask and position: a batch that is repeated after a
+    Without a key field, the id consists of job, checkpoint, subtask and position: a batch that is repeated after a
     failure writes the same documents again.
     """
 
@@ -51,19 +51,19 @@ class ElasticsearchEmitter:
 
     @staticmethod
     def static_index(index: str, key_field: str | None = None, doc_type: str | None = None) -> ElasticsearchEmitter:
-        """All documents into one index."""
+        """Write all documents to one index."""
         return ElasticsearchEmitter(lambda document: index, key_field)
 
     @staticmethod
     def dynamic_index(
         index_field: str, key_field: str | None = None, doc_type: str | None = None
     ) -> ElasticsearchEmitter:
-        """The index that a field of the record names."""
+        """Write each document to the index that a field of the record names."""
         return ElasticsearchEmitter(lambda document: str(document[index_field]), key_field)
 
 
 class ElasticsearchSink(UpsertSink):
-    """Made by a builder."""
+    """Writes documents. Create it with a builder."""
 
     def __init__(self, hosts: list[str], emitter: ElasticsearchEmitter, settings: dict[str, Any]) -> None:
         super().__init__(
@@ -101,7 +101,7 @@ class _DocumentWriter(UpsertWriter):
         for record in values:
             document = record.as_dict() if isinstance(record, Row) else record
             if not isinstance(document, Mapping):
-                raise InvalidProgramError(f"a document is a mapping or a row with names, got {shorten(record)}")
+                raise InvalidProgramError(f"a document must be a mapping or a row with names, got {shorten(record)}")
             if emitter.key_field is None:
                 self._position += 1
                 key = f"{self._name}-{self._checkpoint_id}-{self._position}"
@@ -111,7 +111,7 @@ class _DocumentWriter(UpsertWriter):
 
 
 class _BulkClient(UpsertClient):
-    """Speaks the bulk protocol; takes the next host if one is away."""
+    """Uses the bulk protocol, and switches to the next host if one is unavailable."""
 
     def __init__(self, hosts: list[str], settings: dict[str, Any]) -> None:
         self._hosts = hosts
@@ -133,11 +133,11 @@ class _BulkClient(UpsertClient):
                 high += 1
             rest = self._send(lines[low:high], changes[low:high])
             if rest:
-                raise RetryLaterError(f"{len(rest)} documents were refused for now", [*rest, *changes[high:]])
+                raise RetryLaterError(f"{len(rest)} documents were rejected temporarily", [*rest, *changes[high:]])
             low = high
 
     def _send(self, lines: list[bytes], changes: Sequence[Change]) -> list[Change]:
-        """Sends one request; returns the actions to retry later."""
+        """Send one request and return the actions to retry later."""
         try:
             connection = self._connected()
             connection.request("POST", self._path, b"".join(lines), self._headers)
@@ -151,7 +151,9 @@ class _BulkClient(UpsertClient):
         if response.status in _BUSY:
             return list(changes)
         if response.status >= 300:
-            raise JobExecutionError(f"{self._hosts[0]} refused documents with status {response.status}: {body[:300]!r}")
+            raise JobExecutionError(
+                f"{self._hosts[0]} rejected documents with status {response.status}: {body[:300]!r}"
+            )
         return _refused(json.loads(body), changes)
 
     def _connected(self) -> http.client.HTTPConnection:
@@ -188,7 +190,7 @@ def _refused(answer: dict[str, Any], changes: Sequence[Change]) -> list[Change]:
             later.append(change)
         elif outcome["status"] >= 300:
             raise JobExecutionError(
-                f"document {change.key[1]!r} was refused by index {change.key[0]!r}: "
+                f"document {change.key[1]!r} was rejected by index {change.key[0]!r}: "
                 f"{shorten(outcome.get('error'), 600)} [document {shorten(change.value)}]"
             )
     return later
@@ -221,19 +223,21 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_hosts(self, hosts: str | list[str]) -> Self:
-        """Addresses such as ``localhost:9200`` or ``https://search.example:9200``; without a scheme, HTTP."""
+        """Set addresses such as ``localhost:9200`` or ``https://search.example:9200``. HTTP is the default."""
         self._hosts = [_address(host) for host in ([hosts] if isinstance(hosts, str) else hosts)]
         return self
 
     def set_emitter(self, emitter: ElasticsearchEmitter) -> Self:
-        """Which index and id a document gets."""
+        """Set the emitter, which chooses the index and id of a document."""
         self._emitter = emitter
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
-        """At least once; documents have ids, so writing again changes nothing."""
+        """Set the guarantee: at-least-once. Documents have ids, so repeated writes change nothing."""
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            raise InvalidProgramError("there are no transactions here: at-least-once with ids is what can be had")
+            raise InvalidProgramError(
+                "this sink has no transactions: use at-least-once, which writes each document id once"
+            )
         return self
 
     def set_bulk_flush_max_actions(self, num_max_actions: int) -> Self:
@@ -243,15 +247,15 @@ class ElasticsearchSinkBuilderBase:
         return self._with(max_bytes=max_size_mb << 20)
 
     def set_bulk_flush_interval(self, interval_millis: int) -> Self:
-        """Send documents that have waited so long; all of them at the end of a micro-batch in any case."""
+        """Set how long documents wait before they are sent. The end of a micro-batch sends them in any case."""
         if interval_millis < -1:
-            raise InvalidProgramError(f"the flush interval is milliseconds, or -1 for none, got {interval_millis}")
+            raise InvalidProgramError(f"the flush interval must be milliseconds, or -1 for none, got {interval_millis}")
         return self._with(flush_interval_ms=None if interval_millis == -1 else interval_millis)
 
     def set_bulk_flush_backoff_strategy(
         self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """Set how often and after which delay documents are sent again; an exponential delay doubles each time."""
+        """Set how often and after which delay to retry documents. An exponential delay doubles each time."""
         if flush_backoff_type is FlushBackoffType.NONE:
             return self._with(max_retries=0)
         growth = 2 if flush_backoff_type is FlushBackoffType.EXPONENTIAL else 1
@@ -273,7 +277,7 @@ class ElasticsearchSinkBuilderBase:
     set_socket_timeout = set_connection_request_timeout
 
     def get_http_host_class(self) -> type:
-        """Hosts are addresses here."""
+        """Return str: hosts are addresses here."""
         return str
 
     def build(self) -> ElasticsearchSink:
@@ -283,19 +287,19 @@ class ElasticsearchSinkBuilderBase:
 
 
 class Elasticsearch6SinkBuilder(ElasticsearchSinkBuilderBase):
-    """The name for Elasticsearch 6; the bulk protocol is the same."""
+    """Builds a sink for Elasticsearch 6. The bulk protocol is the same."""
 
 
 class Elasticsearch7SinkBuilder(ElasticsearchSinkBuilderBase):
-    """The name for Elasticsearch 7 and later."""
+    """Builds a sink for Elasticsearch 7 and later."""
 
 
 class OpenSearchSinkBuilder(ElasticsearchSinkBuilderBase):
-    """The name for OpenSearch."""
+    """Builds a sink for OpenSearch."""
 
 
 def _address(host: str) -> str:
-    """A host as an HTTP address.
+    """Return a host as an HTTP address.
 
     >>> _address("localhost:9200"), _address("https://search.example")
     ('http://localhost:9200', 'https://search.example')

@@ -1,4 +1,4 @@
-"""Sources one after the other: first the history, then live data."""
+"""Reads sources one after another: first the history, then live data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _HybridSplit(SourceSplit):
 
 
 class HybridSource(Source[T], Generic[T]):
-    """Reads a source to its end, then the next one; all but the last must be bounded.
+    """Reads a source to its end, then the next one. All sources except the last must be bounded.
 
     >>> from penstock.common import WatermarkStrategy
     >>> from penstock.datastream import StreamExecutionEnvironment
@@ -40,7 +40,7 @@ class HybridSource(Source[T], Generic[T]):
     >>> list(numbers.execute_and_collect())
     [1, 2, 3, 4, 5, 6]
 
-    ``HybridSource(history, live)`` does the same as the builder.
+    ``HybridSource(history, live)`` is equivalent to the builder.
     """
 
     def __init__(self, *sources: Source[T]) -> None:
@@ -54,7 +54,7 @@ class HybridSource(Source[T], Generic[T]):
 
     @staticmethod
     def builder(first_source: Source) -> HybridSourceBuilder:
-        """Begins with this source."""
+        """Create a builder with the first source."""
         return HybridSourceBuilder().add_source(first_source)
 
     def get_boundedness(self) -> Boundedness:
@@ -65,7 +65,7 @@ class HybridSource(Source[T], Generic[T]):
         return self._sources[-1].may_end
 
     def get_produced_type(self) -> Any:
-        """The type of the first source; all sources must agree."""
+        """Return the type of the first source. All sources must have the same type."""
         produced = getattr(self._sources[0], "get_produced_type", None)
         return None if produced is None else produced()
 
@@ -81,15 +81,15 @@ class HybridSource(Source[T], Generic[T]):
 
 
 class HybridSourceBuilder:
-    """Says which sources follow each other."""
+    """Collects the sources in order."""
 
     def __init__(self) -> None:
         self._sources: list[Source] = []
 
     def add_source(self, source: Source) -> Self:
-        """The next source; those before it must come to an end."""
+        """Add the next source. All sources before it must be bounded."""
         if not isinstance(source, Source):
-            raise InvalidProgramError(f"a hybrid source is made of sources, got {shorten(source)}")
+            raise InvalidProgramError(f"a hybrid source consists of sources, got {shorten(source)}")
         if self._sources and not self._sources[-1].is_bounded:
             number = len(self._sources)
             raise InvalidProgramError(f"nothing can follow source {number} of a hybrid source: it is not bounded")
@@ -97,12 +97,12 @@ class HybridSourceBuilder:
         return self
 
     def build(self) -> HybridSource[Any]:
-        """The source."""
+        """Build the source."""
         return HybridSource(*self._sources)
 
 
 class _HybridEnumerator(SplitEnumerator):
-    """Asks the enumerator of one source at a time; moves to the next when all splits are read to the end."""
+    """Uses the enumerator of one source at a time. It switches to the next when all splits are finished."""
 
     def __init__(self, enumerators: Sequence[SplitEnumerator]) -> None:
         self._enumerators = enumerators
@@ -121,7 +121,7 @@ class _HybridEnumerator(SplitEnumerator):
             enumerator.use_clock(clock)
 
     def use_steps(self, wake: Callable[[], None]) -> None:
-        """Every source may be asked for many offsets from one checkpoint to the next."""
+        """Tell each source that many offsets may be requested between two checkpoints."""
         for enumerator in self._enumerators:
             enumerator.use_steps(wake)
 
@@ -130,7 +130,7 @@ class _HybridEnumerator(SplitEnumerator):
 
     def _enumerator(self, phase: int) -> SplitEnumerator:
         enumerator = self._enumerators[phase]
-        if phase not in self._started:  # its turn may come much later, or never
+        if phase not in self._started:  # it may start much later, or never
             self._started.add(phase)
             if self._directory is not None:
                 enumerator.use_directory(f"{self._directory}/{phase}")
@@ -158,7 +158,7 @@ class _HybridEnumerator(SplitEnumerator):
         return self._phase < len(self._enumerators) - 1 or self._enumerator(self._phase).has_more_splits()
 
     def forget(self, split_ids: Sequence[str]) -> bool:
-        """If the sources that read them remember them all; a history is often too long to be named in every batch."""
+        """Forget splits only if all sources can. A history is often too long to be named in each batch."""
         remembered = [
             self._enumerator(phase).forget(list(inner)) for phase, inner in _by_phase(dict.fromkeys(split_ids)).items()
         ]
@@ -186,7 +186,7 @@ class _HybridEnumerator(SplitEnumerator):
         known = {split.split_id: split for split in enumerator.discover_splits()}
         return _wrap(phase, known[inner] if inner in known else enumerator.restore_split(inner))
 
-    # -- questions about a split are for its own source ---------------------------------------------------------
+    # -- calls about a split go to its own source ---------------------------------------------------------------
 
     def starting_offset(self, split: SourceSplit, *, fresh: bool) -> Any | None:
         assert isinstance(split, _HybridSplit)

@@ -1,8 +1,8 @@
-"""JdbcSink: rows into a database, at least once, by upsert, or exactly once.
+"""JdbcSink: writes rows to a database, at-least-once, by upsert, or exactly-once.
 
-Exactly once works with any transactional database: the rows a subtask writes in a checkpoint, and a note that it has
-written them, are one transaction. A batch that runs again finds the note and writes nothing. The note has the epoch of
-the driver: once a driver has written one, tasks of a driver before it, which may still be running, write nothing more.
+Exactly-once works with any transactional database: the rows that a subtask writes in a checkpoint, and a note about
+them, are one transaction. A batch that runs again finds the note and writes nothing. The note contains the driver's
+epoch: once a driver writes one, tasks of earlier drivers, which may still be running, can write nothing more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTES = "penstock_checkpoints"
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """Where the database is."""
+    """The address and credentials of a database."""
 
     url: str = ""
     driver_name: str = ""
@@ -50,13 +50,13 @@ class JdbcConnectionOptions:
         return f"JdbcConnectionOptions({self.url!r})"  # without the password, since it may be logged
 
     class JdbcConnectionOptionsBuilder:
-        """Collects the settings."""
+        """Collects the settings of a connection."""
 
         def __init__(self) -> None:
             self._options = JdbcConnectionOptions()
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """``jdbc:postgresql://host:port/database`` or ``jdbc:sqlite:/path``."""
+            """Set the URL: ``jdbc:postgresql://host:port/database`` or ``jdbc:sqlite:/path``."""
             self._options = replace(self._options, url=url)
             return self
 
@@ -74,7 +74,7 @@ class JdbcConnectionOptions:
             return self
 
         def with_connection_provider(self, connect: Connect) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """A function that returns a new connection of any DB-API driver; it runs in the tasks."""
+            """Set a function that returns a new connection of any DB-API driver. It runs in the tasks."""
             self._options = replace(self._options, connect=connect)
             return self
 
@@ -110,13 +110,13 @@ class JdbcExecutionOptions:
         return JdbcExecutionOptions.Builder()
 
     class Builder:
-        """Collects the settings."""
+        """Collects the execution options."""
 
         def __init__(self) -> None:
             self._options = JdbcExecutionOptions()
 
         def with_batch_interval_ms(self, batch_interval_ms: int) -> JdbcExecutionOptions.Builder:
-            """Write rows that have waited so long, 0 for no limit; all of them at the end of a micro-batch in any case.
+            """Set how long rows wait, or 0 for no limit. The end of a micro-batch writes them in any case.
 
             An exactly-once sink writes once for each micro-batch.
             """
@@ -124,12 +124,12 @@ class JdbcExecutionOptions:
             return self
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
-            """Rows of one round trip."""
+            """Set the number of rows per round trip."""
             self._options = replace(self._options, batch_size=_at_least(1, size, "batch size"))
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """Set how often rows are written again on a new connection before the job fails."""
+            """Set how often to retry on a new connection before the job fails."""
             self._options = replace(self._options, max_retries=_at_least(0, max_retries, "number of retries"))
             return self
 
@@ -144,7 +144,7 @@ def _at_least(least: int, value: int, label: str) -> int:
 
 
 class JdbcSink(Sink):
-    """Executes a statement for every record, which is a row of the given type: a field for each question mark.
+    """Executes a statement for each record, which is a row with a field for each question mark.
 
     >>> from penstock.common import Types
     >>> connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:/tmp/t.db").build()
@@ -176,8 +176,8 @@ class JdbcSink(Sink):
         :param connect: a function that opens a connection of a DB-API driver, instead of ``url``
         :param record: the class of the records, such as a dataclass, instead of ``type_info``
         :param table: the table to insert into, instead of ``sql``; its columns are named after the fields
-        :param key: with ``table``: the unique fields, of which the last record stays
-        :param exactly_once: write every record once, whatever the statement does
+        :param key: with ``table``: the unique fields; the last record with these values remains
+        :param exactly_once: write each record exactly once, with any statement
         """
         if record is not None:
             names = list(record_fields(record))
@@ -209,7 +209,7 @@ class JdbcSink(Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """At least once: after a failure rows can be written again. Exactly once if the statement is an upsert."""
+        """Create an at-least-once sink. It is effectively exactly-once if the statement is an upsert."""
         return JdbcSink(sql, type_info, jdbc_connection_options, jdbc_execution_options)
 
     @staticmethod
@@ -219,7 +219,7 @@ class JdbcSink(Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """Exactly once, for any statement. Keeps a table ``penstock_checkpoints`` in the same database."""
+        """Create an exactly-once sink for any statement. It uses a table ``penstock_checkpoints`` in the database."""
         return JdbcSink(sql, type_info, jdbc_connection_options, jdbc_execution_options, DeliveryGuarantee.EXACTLY_ONCE)
 
     @staticmethod
@@ -230,7 +230,7 @@ class JdbcSink(Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """The last row of each key stays: a table with a unique key, PostgreSQL or SQLite."""
+        """Create a sink that keeps the last row of each key, for PostgreSQL or SQLite tables with a unique key."""
         if not key_fields and isinstance(type_info, RowTypeInfo):
             names = ", ".join(type_info.get_field_names())
             raise InvalidProgramError(f"the key fields must be some of {names}, got []")
@@ -246,7 +246,7 @@ class JdbcSink(Sink):
 
 
 def _insert(table: str, type_info: TypeInformation | None, key_fields: Sequence[str]) -> str:
-    """A statement that inserts, or updates if there are key fields."""
+    """Return a statement that inserts, or upserts if there are key fields."""
     if not isinstance(type_info, RowTypeInfo):
         raise InvalidProgramError(f"an upsert needs named fields: Types.ROW_NAMED(...), got {shorten(type_info)}")
     names = type_info.get_field_names()
@@ -262,7 +262,7 @@ def _insert(table: str, type_info: TypeInformation | None, key_fields: Sequence[
 
 
 class _JdbcWriter(SinkWriter):
-    """Rows in groups, each a transaction."""
+    """Writes rows in groups, each in a transaction."""
 
     def __init__(self, sink: JdbcSink, database: Database) -> None:
         self._database = database
@@ -306,7 +306,7 @@ class _JdbcWriter(SinkWriter):
         connection.commit()
 
     def _with_retries(self, work: Any) -> None:
-        """Do something in a transaction; on a new connection if the old one was lost."""
+        """Run ``work`` in a transaction, on a new connection if the old one is lost."""
         failures = 0
         while True:
             try:
@@ -328,7 +328,7 @@ class _JdbcWriter(SinkWriter):
     def _disconnect(self) -> None:
         connection, self._connected = self._connected, None
         if connection is not None:
-            with suppress(Exception):  # it is gone either way
+            with suppress(Exception):  # it is lost either way
                 connection.close()
 
     def close(self) -> None:
@@ -339,7 +339,7 @@ class _JdbcWriter(SinkWriter):
 
 
 class _ExactlyOnceWriter(_JdbcWriter):
-    """All rows of a checkpoint and the note of it in one transaction."""
+    """Writes all rows of a checkpoint and its note in one transaction."""
 
     def __init__(self, sink: JdbcSink, database: Database, context: WriterInitContext) -> None:
         super().__init__(sink, database)
@@ -352,13 +352,13 @@ class _ExactlyOnceWriter(_JdbcWriter):
         self._checkpoint_id = checkpoint_id
 
     def _rows_added(self) -> None:
-        """They wait for the end of the batch."""
+        """Do nothing: the rows wait for the end of the batch."""
 
     def _execute(self, connection: Any, rows: list[Sequence[Any]]) -> None:
         if not self._prepared:
             self._prepare(connection)
         cursor = connection.cursor()
-        # The row is locked first: of two attempts at the same batch, the second one waits here and then finds the note.
+        # Lock the row first: of two attempts at the same batch, the second one waits here and then finds the note.
         cursor.execute(
             self._statement(
                 f"UPDATE {_NOTES} SET checkpoint_id = ?, epoch = ? "  # noqa: S608 - a constant
@@ -392,7 +392,7 @@ class _ExactlyOnceWriter(_JdbcWriter):
             f"CREATE TABLE IF NOT EXISTS {_NOTES} (job_id VARCHAR(64), sink_id VARCHAR(64), subtask INTEGER, "
             "checkpoint_id BIGINT, epoch BIGINT DEFAULT 0 NOT NULL, PRIMARY KEY (job_id, sink_id, subtask))",
         )
-        if not self._has_epochs(connection):  # of a version that had none
+        if not self._has_epochs(connection):  # created by a version without epochs
             self._change_schema(connection, f"ALTER TABLE {_NOTES} ADD COLUMN epoch BIGINT DEFAULT 0 NOT NULL")
         cursor = connection.cursor()
         cursor.execute(
@@ -408,7 +408,7 @@ class _ExactlyOnceWriter(_JdbcWriter):
     def _has_epochs(self, connection: Any) -> bool:
         try:
             connection.cursor().execute(f"SELECT epoch FROM {_NOTES} WHERE 1 = 0")  # noqa: S608 - same
-        except Exception:  # which one depends on the database
+        except Exception:  # the exception class depends on the database
             return False
         finally:
             connection.rollback()
@@ -419,7 +419,7 @@ class _ExactlyOnceWriter(_JdbcWriter):
             connection.cursor().execute(statement)
             connection.commit()
         except Exception:
-            connection.rollback()  # another subtask was doing the same at the same time
+            connection.rollback()  # another subtask did the same concurrently
 
     def _statement(self, sql: str) -> str:
         return to_paramstyle(sql, self._database.paramstyle)

@@ -1,4 +1,4 @@
-"""MQTT topics as a source and a sink, through the package paho-mqtt. Flink has no such connector: names are our own."""
+"""A source and a sink for MQTT topics, based on paho-mqtt. Flink has no such connector, so the names are our own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_TOPIC = "penstock/acknowledged"
 
 @dataclass(frozen=True, slots=True)
 class MqttBroker:
-    """Where the broker is. The protocol is MQTT 5."""
+    """The address of a broker. The protocol is MQTT 5."""
 
     host: str
     port: int = 1883
@@ -34,14 +34,14 @@ class MqttBroker:
         return f"{self.host}:{self.port}"
 
     def client(self, client_id: str, *, manual_ack: bool) -> Any:
-        """A client of paho that is not connected yet."""
+        """Create a paho client that is not connected yet."""
         mqtt = _paho()
         client = mqtt.Client(
             mqtt.CallbackAPIVersion.VERSION2,
             client_id=client_id,
             protocol=mqtt.MQTTv5,
             manual_ack=manual_ack,
-            reconnect_on_failure=not manual_ack,  # the source connects again itself
+            reconnect_on_failure=not manual_ack,  # the source reconnects itself
         )
         if self.username is not None:
             client.username_pw_set(self.username, self.password)
@@ -70,17 +70,17 @@ def _properties(**values: Any) -> Any:
 
 
 class MqttSource(AcknowledgingSource):
-    """The messages of topics, wildcards allowed, as one task; for ``env.add_source``.
+    """Reads the messages of topics (also with wildcards) in one task, for ``env.add_source``.
 
-    With quality of service 1 the broker keeps a session for ``client_id``: messages that come while the job is away
-    wait there, and those that were not acknowledged come again, marked as duplicates and with the packet id they had.
-    Such an id is in the checkpoint, so each message counts once; a broker that is itself restarted may forget the
-    mark, and then these count again. With quality of service 0, messages that come while the job is away are lost.
+    With quality of service 1, the broker keeps a session for ``client_id``. Messages that arrive while the job is down
+    wait there, and unacknowledged ones are redelivered, marked as duplicates and with their old packet id. The
+    checkpoint contains these ids, so each message counts once. A broker that restarts may forget the mark, and then
+    redelivered messages count again. With quality of service 0, messages that arrive while the job is down are lost.
 
-    Quality of service 2 is not offered: there a client takes over a message before it can be in a checkpoint, so that a
-    crash would lose it. What was published with 2 arrives with 1 here.
+    Quality of service 2 is not supported: a client then takes over a message before it can be in a checkpoint, so a
+    crash would lose it. Messages published with 2 arrive with 1 here.
 
-    The session belongs to the client id: give every job its own, and keep it.
+    The session belongs to the client id: give each job its own one, and never change it.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class MqttSource(AcknowledgingSource):
                 "that are in no checkpoint yet, while 1 delivers each of them once here"
             )
         if not 0 < receive_maximum < 65_536:
-            raise InvalidProgramError(f"the receive maximum is between 1 and 65,535, got {receive_maximum}")
+            raise InvalidProgramError(f"the receive maximum must be from 1 to 65,535, got {receive_maximum}")
 
     def connect(self, arrived: Inbox) -> Any:
         client = self._broker.client(self._client_id, manual_ack=True)
@@ -118,7 +118,7 @@ class MqttSource(AcknowledgingSource):
 
         def on_connect(client: Any, _: Any, __: Any, reason: Any, ___: Any) -> None:
             if reason.is_failure:
-                arrived.put(JobExecutionError(f"the MQTT broker at {self._broker!r} refused the connection: {reason}"))
+                arrived.put(JobExecutionError(f"the MQTT broker at {self._broker!r} rejected the connection: {reason}"))
             else:
                 client.subscribe([(topic, self._qos) for topic in self._topics])
             ready.set()
@@ -126,7 +126,7 @@ class MqttSource(AcknowledgingSource):
         def on_subscribe(_: Any, __: Any, ___: Any, reasons: Any, ____: Any) -> None:
             for topic, reason in zip(self._topics, reasons, strict=False):
                 if reason.is_failure:
-                    arrived.put(JobExecutionError(f"the MQTT broker refused the subscription to {topic!r}: {reason}"))
+                    arrived.put(JobExecutionError(f"the MQTT broker rejected the subscription to {topic!r}: {reason}"))
 
         def on_message(_: Any, __: Any, message: Any) -> None:
             known = message.qos > 0
@@ -140,7 +140,7 @@ class MqttSource(AcknowledgingSource):
             )
 
         def on_disconnect(_: Any, __: Any, ___: Any, reason: Any, ____: Any) -> None:
-            arrived.put(ConnectionError(f"the MQTT broker at {self._broker!r} is away: {reason}"))
+            arrived.put(ConnectionError(f"the MQTT broker at {self._broker!r} disconnected: {reason}"))
 
         def on_unsubscribe(client: Any, _: Any, number: int, *__: Any) -> None:
             with client.waiting_lock:
@@ -166,7 +166,7 @@ class MqttSource(AcknowledgingSource):
     def acknowledge(self, connection: Any, tokens: list[Any], done: Callable[[], None]) -> None:
         for mid, qos in tokens:
             connection.ack(mid, qos)
-        # Packets are handled in order: the answer to this one says that the acknowledgements have arrived.
+        # Packets are handled in order, so the response to this one proves that the acknowledgements have arrived.
         with connection.waiting_lock:
             _, number = connection.unsubscribe(_NO_TOPIC)
             if number is not None:
@@ -183,9 +183,9 @@ class MqttSource(AcknowledgingSource):
 
 
 class MqttSink(Sink):
-    """Records as messages of a topic: at least once with quality of service 1 or 2.
+    """Writes records as messages of a topic, at-least-once with quality of service 1 or 2.
 
-    A checkpoint is complete when the broker has acknowledged its messages.
+    A checkpoint completes when the broker has acknowledged its messages.
 
     :param topic: a name, or a function of the record
     """
@@ -257,5 +257,5 @@ class _MqttWriter(SinkWriter):
             client.loop_stop()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the connection: a worker may drop a task without closing it."""
         self.close()

@@ -1,4 +1,4 @@
-"""NATS JetStream as source and sink, through the package nats-py. Flink has no such connector: names are our own."""
+"""A source and a sink for NATS JetStream, based on nats-py. Flink has no such connector, so the names are our own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Link:
 
     def __init__(self, servers: list[str], lost: Callable[[], None]) -> None:
         self.acknowledged: list[Callable[[], None]] = []
-        """To be called when all that came before has been handed on."""
+        """Called when all earlier messages have been passed on."""
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="nats", daemon=True)
         self._thread.start()
@@ -62,7 +62,7 @@ class _Link:
         self.stream = self.client.jetstream(timeout=_SECONDS)
 
     def call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Runs something in the loop and waits for it."""
+        """Run a coroutine in the loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(2 * _SECONDS)
 
     def close(self) -> None:
@@ -86,16 +86,16 @@ class _Link:
 
 
 class JetStreamSource(AcknowledgingSource):
-    """The messages of a subject that a stream of JetStream keeps, as one task; for ``env.add_source``.
+    """Reads the messages of a subject in a JetStream stream in one task, for ``env.add_source``.
 
-    A message is acknowledged when the checkpoint that contains it is complete, to a durable consumer of the stream.
-    What comes again is recognized by its number in the stream, which never changes: each message counts once.
+    A message is acknowledged to a durable consumer when its checkpoint completes. Redelivered messages are recognized
+    by their number in the stream, which never changes, so each message counts once.
 
-    :param durable: the name of the consumer: one for each job, kept for good; it is made when it is not there, and
-        begins with the first message of the stream
-    :param max_ack_pending: how many messages may be delivered and not yet acknowledged
-    :param ack_wait_ms: after which time the server delivers again what was not acknowledged, so how long a restarted
-        job waits for it; that of a consumer that is there already stays as it is
+    :param durable: the name of the consumer, which is permanent; use one for each job. It is created if it does not
+      exist, and starts at the first message of the stream
+    :param max_ack_pending: the maximum number of delivered messages that are not acknowledged yet
+    :param ack_wait_ms: after which time the server redelivers unacknowledged messages, and so how long a restarted job
+      waits for them; an existing consumer keeps its setting
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class JetStreamSource(AcknowledgingSource):
         _nats()
         super().__init__(deserialization_schema)
         if not subject or not durable or max_ack_pending < 1:
-            raise InvalidProgramError("a JetStream source needs a subject, a durable name and a window above 0")
+            raise InvalidProgramError("a JetStream source needs a subject, a durable name and a positive window")
         self._servers = [servers] if isinstance(servers, str) else list(servers)
         self._subject = subject
         self._durable = durable
@@ -121,7 +121,7 @@ class JetStreamSource(AcknowledgingSource):
         self._reconnect_ms = reconnect_ms
 
     def connect(self, arrived: Inbox) -> Any:
-        link = _Link(self._servers, lambda: arrived.put(ConnectionError("NATS is away")))
+        link = _Link(self._servers, lambda: arrived.put(ConnectionError("NATS disconnected")))
         try:
             subscription = link.call(self._subscribe(link))
         except Exception as error:
@@ -165,11 +165,11 @@ async def _receive(subscription: Any, arrived: Inbox, link: _Link) -> None:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            arrived.put(ConnectionError(f"NATS is away: {type(error).__name__}: {error}"))
+            arrived.put(ConnectionError(f"NATS disconnected: {type(error).__name__}: {error}"))
             return
         for message in messages:
             arrived.put(Arrival(message.data, str(message.metadata.sequence.stream), message))
-        if len(messages) == _FETCH:  # there may be more that came before the acknowledgement
+        if len(messages) == _FETCH:  # more messages may have arrived before the acknowledgement
             link.acknowledged = acknowledged + link.acknowledged
             continue
         for done in acknowledged:
@@ -177,20 +177,19 @@ async def _receive(subscription: Any, arrived: Inbox, link: _Link) -> None:
 
 
 async def _acknowledge(messages: list[Any], done: Callable[[], None], link: _Link) -> None:
-    """Messages that are not acknowledged in time are sent again: a copy may arrive before the answer."""
-    with contextlib.suppress(Exception):  # a connection that is lost: the messages come again
+    """Acknowledge messages. Late acknowledgements cause redelivery, so a copy may arrive before the response."""
+    with contextlib.suppress(Exception):  # a lost connection: the messages are redelivered
         for message in messages[:-1]:
             await message.ack()
-        await messages[-1].ack_sync(timeout=_SECONDS)  # answered when all of them have arrived
+        await messages[-1].ack_sync(timeout=_SECONDS)  # responds when all of them have arrived
         link.acknowledged.append(done)
 
 
 class JetStreamSink(Sink):
-    """Records as messages of a subject: once, within the stream's window for duplicates.
+    """Writes records as messages of a subject, exactly-once within the stream's duplicate window.
 
-    Messages have ids made of job, checkpoint and position. A batch that is repeated within the window (two minutes
-    unless the stream says otherwise) sends the same ids again, and the server leaves them out; later, they are there
-    twice.
+    Message ids consist of job, checkpoint and position. If a batch is repeated within the window (by default two
+    minutes), it sends the same ids, and the server drops the duplicates. After the window, the messages appear twice.
     """
 
     needs_equal_batches = True
@@ -257,5 +256,5 @@ class _JetStreamWriter(SinkWriter):
             link.close()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the connection: a worker may drop a task without closing it."""
         self.close()

@@ -1,4 +1,4 @@
-"""Numbers from a to b."""
+"""A source of numbers in a range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["NumberSequenceSource"]
 
 
 class NumberSequenceSource(Source):
-    """The numbers from ``start`` to ``end``, both included, in as many splits as the source has tasks.
+    """The numbers from ``start`` to ``end``, both inclusive, in as many splits as the source has tasks.
 
     >>> source = NumberSequenceSource(1, 5)
     >>> splits = source.create_enumerator(2).discover_splits()
@@ -29,15 +29,15 @@ class NumberSequenceSource(Source):
         self._end = end
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """Even, contiguous splits."""
+        """Create an enumerator with even, contiguous splits."""
         return RangeEnumerator(even_splits(self._start, self._end + 1, parallelism))
 
     def create_reader(self) -> SourceReader:
-        """Counts."""
+        """Create a reader that counts."""
         return _NumberReader()
 
     def initial_offset(self, split: SourceSplit) -> int:
-        """The first number of the split."""
+        """Return the first number of the split."""
         assert isinstance(split, RangeSplit)
         return split.start
 

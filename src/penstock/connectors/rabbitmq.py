@@ -1,4 +1,4 @@
-"""RabbitMQ queues as source and sink, through the package pika; names as in PyFlink."""
+"""A source and a sink for RabbitMQ queues, based on pika, with PyFlink's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _pika() -> Any:
 
 
 class RMQConnectionConfig:
-    """The parameters of a connection; built by :class:`RMQConnectionConfig.Builder`.
+    """The parameters of a connection. Create it with :class:`RMQConnectionConfig.Builder`.
 
     >>> builder = RMQConnectionConfig.Builder().set_host("localhost").set_port(5672).set_virtual_host("/")
     >>> config = builder.set_user_name("guest").set_password("guest").build()
@@ -71,7 +71,7 @@ class RMQConnectionConfig:
         return self._uri
 
     def get_network_recovery_interval(self) -> int | None:
-        """Milliseconds between attempts to connect again."""
+        """Return the milliseconds between attempts to reconnect."""
         return self._network_recovery_interval
 
     def is_automatic_recovery(self) -> bool | None:
@@ -79,11 +79,11 @@ class RMQConnectionConfig:
         return self._automatic_recovery
 
     def is_topology_recovery(self) -> bool | None:
-        """Whether the queue is declared again then."""
+        """Whether to declare the queue again after a reconnect."""
         return self._topology_recovery
 
     def get_connection_timeout(self) -> int | None:
-        """Milliseconds to wait for a connection."""
+        """Return the milliseconds to wait for a connection."""
         return self._connection_timeout
 
     def get_requested_channel_max(self) -> int | None:
@@ -93,12 +93,12 @@ class RMQConnectionConfig:
         return self._frame_max
 
     def get_requested_heartbeat(self) -> int | None:
-        """Seconds."""
+        """Return the heartbeat interval in seconds."""
         return self._heartbeat
 
     def get_prefetch_count(self) -> int:
-        """Return the limit of messages that are delivered and not yet acknowledged, that is, not yet in a complete
-        checkpoint.
+        """Return the maximum number of delivered messages that are not acknowledged yet because their checkpoint is not
+        complete.
         """
         return self._prefetch_count or _PREFETCH
 
@@ -107,14 +107,14 @@ class RMQConnectionConfig:
 
     @property
     def address(self) -> str:
-        """Where, without the password."""
+        """The address without the password."""
         uri = self.get_uri()
         if uri is not None:
             return uri.rpartition("@")[2]
         return f"{self.get_host()}:{self.get_port()}{self.get_virtual_host()}"
 
     def connect(self) -> Any:
-        """A blocking connection of pika."""
+        """Open a blocking pika connection."""
         pika = _pika()
         try:
             return pika.BlockingConnection(self._parameters(pika))
@@ -139,7 +139,7 @@ class RMQConnectionConfig:
         return parameters
 
     class Builder:
-        """Collects the settings: an address as URI, or host, port, virtual host, user and password."""
+        """Collects the settings: a URI, or host, port, virtual host, user and password."""
 
         def __init__(self) -> None:
             self._settings: dict[str, Any] = {
@@ -168,7 +168,7 @@ class RMQConnectionConfig:
             return self._with(password=password)
 
         def set_uri(self, uri: str) -> Self:
-            """For instance ``amqp://user:password@host:5672/vhost``."""
+            """Set the URI, for example ``amqp://user:password@host:5672/vhost``."""
             return self._with(uri=uri)
 
         def set_topology_recovery_enabled(self, topology_recovery_enabled: bool) -> Self:
@@ -178,11 +178,11 @@ class RMQConnectionConfig:
             return self._with(automatic_recovery=automatic_recovery)
 
         def set_network_recovery_interval(self, network_recovery_interval: int) -> Self:
-            """Milliseconds."""
+            """Set the milliseconds between attempts to reconnect."""
             return self._with(network_recovery_interval=network_recovery_interval)
 
         def set_connection_timeout(self, connection_timeout: int) -> Self:
-            """Milliseconds."""
+            """Set the milliseconds to wait for a connection."""
             return self._with(connection_timeout=connection_timeout)
 
         def set_requested_channel_max(self, requested_channel_max: int) -> Self:
@@ -192,11 +192,11 @@ class RMQConnectionConfig:
             return self._with(frame_max=requested_frame_max)
 
         def set_requested_heartbeat(self, requested_heartbeat: int) -> Self:
-            """Seconds."""
+            """Set the heartbeat interval in seconds."""
             return self._with(heartbeat=requested_heartbeat)
 
         def set_prefetch_count(self, prefetch_count: int) -> Self:
-            """Set the limit of messages that are delivered and not yet acknowledged; the default is 10,000."""
+            """Set the maximum number of unacknowledged messages. The default is 10,000."""
             return self._with(prefetch_count=prefetch_count)
 
         def build(self) -> RMQConnectionConfig:
@@ -208,10 +208,10 @@ class RMQConnectionConfig:
 
 
 class RMQSource(AcknowledgingSource):
-    """The messages of a queue, as one task.
+    """Reads the messages of a queue in one task.
 
-    With ``use_correlation_id``, every message counts once: publishers must give each its own correlation id. Without,
-    those that were not acknowledged when the job or the connection was lost count again.
+    With ``use_correlation_id``, each message counts once, if publishers give each one a unique correlation id. Without
+    it, messages that are unacknowledged when the job or the connection is lost count again.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class RMQSource(AcknowledgingSource):
 
 
 class _Consumer:
-    """A connection with its own thread: heartbeats continue while the job is behind."""
+    """A connection with its own thread, so that heartbeats continue while the job is behind."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class _Consumer:
                 )
             )
             return
-        # Publishers may send an id twice, so whether the broker calls it redelivered does not matter.
+        # Publishers may send an id twice, so it does not matter whether the broker marks it as redelivered.
         self._arrived.put(Arrival(body, message_id, method.delivery_tag))
 
     def _run(self) -> None:
@@ -292,13 +292,13 @@ class _Consumer:
                 self._connection.close()
 
     def acknowledge(self, tags: list[int], done: Callable[[], None]) -> None:
-        with contextlib.suppress(Exception):  # a connection that is lost: the messages come again
+        with contextlib.suppress(Exception):  # a lost connection: the messages are redelivered
             self._connection.add_callback_threadsafe(lambda: self._acknowledge(tags, done))
 
     def _acknowledge(self, tags: list[int], done: Callable[[], None]) -> None:
         for tag in tags:
             self._channel.basic_ack(tag)
-        self._channel.queue_declare(self._queue_name, passive=True)  # answered when the acknowledgements have arrived
+        self._channel.queue_declare(self._queue_name, passive=True)  # responds after the acknowledgements have arrived
         done()
 
     def close(self) -> None:
@@ -308,11 +308,11 @@ class _Consumer:
 
 
 class RMQSink(Sink):
-    """Records as messages of a queue: at least once.
+    """Writes records as messages of a queue, at-least-once.
 
-    Messages are persistent, and sent in one transaction of the broker for each task and checkpoint. They have
-    correlation ids made of job, checkpoint and position, so a batch that is repeated sends the same ids again: an
-    :class:`RMQSource` with ``use_correlation_id`` that has not acknowledged them yet leaves them out.
+    Messages are persistent and sent in one broker transaction for each task and checkpoint. Correlation ids consist of
+    job, checkpoint and position, so a repeated batch sends the same ids again: an :class:`RMQSource` with
+    ``use_correlation_id`` that has not acknowledged them yet skips the duplicates.
     """
 
     needs_equal_batches = True

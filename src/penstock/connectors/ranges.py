@@ -1,7 +1,7 @@
-"""Base of sources over a range of numbers: even splits, and an offset that is the next number.
+"""The base of sources over a range of numbers, with even splits. The offset is the next number.
 
-A split's id is its range, so the ranges are part of every checkpoint. A job that continues reads the ranges it started
-with, as in Flink, whatever the program says by then.
+The id of a split is its range, so the ranges are part of each checkpoint. As in Flink, a restored job reads its
+original ranges, whatever the program says now.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _TO = ".."
 _log = logging.getLogger(__name__)
 
 CHUNK = 8_192
-"""Records handed over at once: large enough to make the loop cheap, small enough to stay in the CPU's cache."""
+"""Records per chunk: large enough to make the loop cheap, small enough to stay in the CPU's cache."""
 
 
 @dataclass(frozen=True)
 class RangeSplit(SourceSplit):
-    """The numbers from start to end, end excluded."""
+    """The numbers from start to end, end exclusive."""
 
     start: int = 0
     end: int = 0
 
 
 def even_splits(start: int, end: int, count: int) -> list[RangeSplit]:
-    """`count` contiguous splits of nearly the same size; fewer if there are fewer numbers.
+    """Create `count` contiguous splits of nearly the same size, or fewer if there are fewer numbers.
 
     >>> [(split.start, split.end) for split in even_splits(0, 10, 3)]
     [(0, 3), (3, 6), (6, 10)]
@@ -43,7 +43,7 @@ def even_splits(start: int, end: int, count: int) -> list[RangeSplit]:
 
 
 def range_split(start: int, end: int) -> RangeSplit:
-    """A split whose id is its range."""
+    """Create a split whose id is its range."""
     return RangeSplit(f"{start}{_TO}{end}", start, end)
 
 
@@ -53,7 +53,7 @@ def _parse(split_id: str) -> RangeSplit | None:
 
 
 def chunks(start: int, end: int) -> Iterator[range]:
-    """The range in pieces."""
+    """Yield the range in chunks."""
     for low in range(start, end, CHUNK):
         yield range(low, min(low + CHUNK, end))
 
@@ -63,17 +63,17 @@ def _extent(splits: Sequence[RangeSplit]) -> tuple[int, int]:
 
 
 class RangeEnumerator(SplitEnumerator):
-    """Every split can be read to its end at once."""
+    """Plans splits that can be read to their end at once."""
 
     def __init__(self, splits: Sequence[RangeSplit]) -> None:
         self._splits = list(splits)
 
     def discover_splits(self) -> Sequence[SourceSplit]:
-        """The same splits, always."""
+        """Return the splits, which never change."""
         return self._splits
 
     def restore(self, finished: Mapping[str, bool]) -> None:
-        """Read the ranges of the checkpoint, even if the program now has others."""
+        """Use the ranges of the checkpoint, even if the program now has others."""
         kept = [self.restore_split(split_id) for split_id in finished]
         now, then = _extent(self._splits), _extent(kept)
         if now != then:
@@ -85,11 +85,11 @@ class RangeEnumerator(SplitEnumerator):
         self._splits = kept
 
     def restore_split(self, split_id: str) -> RangeSplit:
-        """The range that the id names; the ids of older checkpoints are the positions of the splits."""
+        """Return the range of an id. In older checkpoints, ids are the positions of splits."""
         return _parse(split_id) or replace(self._splits[int(split_id)], split_id=split_id)
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
-        """As far as allowed."""
+        """Return an offset within the limit."""
         assert isinstance(split, RangeSplit)
         return min(split.end, start_offset + max_records)
 

@@ -1,4 +1,4 @@
-"""Rate limits, for any source: no more records a second, or a checkpoint, than wanted."""
+"""Rate limits for any source: a maximum number of records per second or per checkpoint."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """At most so many records a second."""
+        """Limit the records per second."""
         if not records_per_second > 0:
             raise InvalidProgramError(f"the rate must be positive, got {records_per_second!r} records per second")
         return RateLimiterStrategy(float(records_per_second))
 
     @staticmethod
     def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
-        """At most so many records from one checkpoint to the next: every micro-batch ends with one."""
+        """Limit the records per checkpoint. Each micro-batch ends with a checkpoint."""
         if not is_int(records_per_checkpoint) or records_per_checkpoint < 1:
             raise InvalidProgramError(f"the records per checkpoint must be 1 or more, got {records_per_checkpoint!r}")
         return RateLimiterStrategy(records_per_checkpoint=records_per_checkpoint)
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
-        """As fast as possible."""
+        """Set no limit."""
         return RateLimiterStrategy()
 
     @property
@@ -51,10 +51,10 @@ class RateLimiterStrategy:
 
 
 class RateLimitedSource(Source):
-    """Another source, read no faster than the strategy (or a number of records per second) says.
+    """Limits another source to a strategy, or to a number of records per second.
 
     Positions are those of the other source: a job can resume with a limit, a different one, or none. The limit is as
-    exact as the source knows how many records it plans: of a file of lines it knows the bytes.
+    exact as the source's estimate of records: for a file of lines, it only knows the bytes.
 
     >>> from penstock.common import WatermarkStrategy
     >>> from penstock.datastream import StreamExecutionEnvironment
@@ -75,7 +75,7 @@ class RateLimitedSource(Source):
             strategy = RateLimiterStrategy.per_second(strategy)
         if not isinstance(strategy, RateLimiterStrategy):
             raise InvalidProgramError(
-                f"a rate is a RateLimiterStrategy or a number of records per second, got {shorten(strategy)}"
+                f"a rate must be a RateLimiterStrategy or a number of records per second, got {shorten(strategy)}"
             )
         self._source = source
         self._strategy = strategy
@@ -90,13 +90,13 @@ class RateLimitedSource(Source):
         return self._source.may_end
 
     def get_produced_type(self) -> Any:
-        """The answer of the source."""
+        """Return the type of the source."""
         produced = getattr(self._source, "get_produced_type", None)
         return None if produced is None else produced()
 
     @property
     def watermark_strategy(self) -> Any:
-        """The parallelism of a source for ``add_source``, which may set it."""
+        """The watermark strategy of a source for ``add_source``, which may have one."""
         return getattr(self._source, "watermark_strategy", None)
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
@@ -111,17 +111,17 @@ class RateLimitedSource(Source):
 
 
 class RateLimitedEnumerator(SplitEnumerator):
-    """Plans no more records than there are permits.
+    """Limits the planned records to the available permits.
 
-    Permits are dealt out in rounds, one for each time a batch is planned. Splits that had something to read share them
-    evenly, and what does not divide goes to each in turn, so that also one record a second reaches every split. A
-    split that had nothing may take as much as if all were busy.
+    Permits are distributed in rounds, one for each planned batch. Splits that had data share them evenly, and the
+    remainder goes to each in turn, so that even one record per second reaches all splits. A split that had no data may
+    take as much as if all were busy.
 
-    Where more had to be read than was allowed, since a file cannot be cut, the next range waits the longer.
+    If a range exceeds its permits because it cannot be cut (as in a file), the next range waits longer.
 
-    Time that a batch takes is made up for, however long it was. What was not wanted is kept for a second only. The
-    clock starts when a batch is planned for the second time: the first one starts workers, and what would be due
-    meanwhile would come as one block after it.
+    The time of a batch is made up for, however long it was. Unused permits are kept for only a second. The clock starts
+    when the second batch is planned: the first one starts the workers, and records due in the meantime would then
+    arrive as one block.
     """
 
     def __init__(self, enumerator: SplitEnumerator, strategy: RateLimiterStrategy) -> None:
@@ -132,19 +132,19 @@ class RateLimitedEnumerator(SplitEnumerator):
         self._permits = 0.0
         self._round_is_over = True
         self._asked: set[str] = set()  # in this round
-        self._busy: dict[str, None] = {}  # the one whose turn it is first
+        self._busy: dict[str, None] = {}  # in order: the next one to be served comes first
         self._shares: dict[str, int] = {}
         self._share_of_others = 0
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any | None:
-        """As far as the permits go."""
+        """Return the offset that the permits allow."""
         if self._round_is_over:
             self._begin_round()
         name = split.split_id
         self._asked.add(name)
         allowed = min(max_records, int(self._permits), self._shares.get(name, self._share_of_others))
         if allowed < 1:
-            if self._share_of_others:  # others were served: it is to get its turn
+            if self._share_of_others:  # others were served: now it is its turn
                 self._busy.setdefault(name)
             return start_offset
         end = self._inner.latest_offset(split, start_offset, allowed)
@@ -185,11 +185,11 @@ class RateLimitedEnumerator(SplitEnumerator):
         return self._inner.reads_in_order
 
     def discover_splits(self) -> Sequence[SourceSplit]:
-        """Asked for every batch, before it is planned."""
+        """Start a round: called for each batch before it is planned."""
         self._round_is_over = True
         return self._inner.discover_splits()
 
-    # -- everything else is the source's own affair ---------------------------------------------------------------
+    # -- all other calls go to the source -------------------------------------------------------------------------
 
     def use_steps(self, wake: Callable[[], None]) -> None:
         self._inner.use_steps(wake)

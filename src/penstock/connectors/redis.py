@@ -1,4 +1,4 @@
-"""RedisSink: the last value of each key, through the package redis (extra ``redis``)."""
+"""RedisSink: writes the last value of each key, with the package redis (extra ``redis``)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["RedisSink"]
 
 
 class RedisSink(UpsertSink):
-    """Sets a string, or the fields of a hash, for every record.
+    """Sets a string, or the fields of a hash, for each record.
 
     :param url: ``redis://host:port/database``
     :param key: the key of a record
-    :param value: its value: a text, number or bytes as it is, a mapping as a hash, anything else as JSON; ``None``
-    deletes, and so does an empty mapping
-    :param time_to_live: seconds after which a key vanishes unless it is written again
+    :param value: its value: text, number or bytes unchanged, a mapping as a hash, other values as JSON; ``None`` or an
+      empty mapping deletes the key
+    :param time_to_live: seconds after which a key expires unless it is written again
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RedisSink(UpsertSink):
             key=key, value=value, batch_size=batch_size, max_retries=max_retries, retry_backoff_ms=retry_backoff_ms
         )
         if not url.startswith(("redis://", "rediss://", "unix://")):
-            raise InvalidProgramError(f"Redis is at an address such as redis://localhost:6379/0, got {url!r}")
+            raise InvalidProgramError(f"the URL of Redis must be like redis://localhost:6379/0, got {url!r}")
         self._url = url
         self._time_to_live = time_to_live
 
@@ -58,14 +58,14 @@ class _RedisClient(UpsertClient):
         self._time_to_live = time_to_live
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """One round trip, all or nothing: a hash is replaced, not added to."""
+        """Apply changes in one atomic round trip. A hash is replaced, not extended."""
         pipeline = self._client.pipeline(transaction=True)
         for change in changes:
             if change.value is None:
                 pipeline.delete(change.key)
             elif isinstance(change.value, Mapping):
                 pipeline.delete(change.key)
-                if change.value:  # there are no empty hashes in Redis
+                if change.value:  # Redis has no empty hashes
                     pipeline.hset(change.key, mapping={str(k): _scalar(v) for k, v in change.value.items()})
                 if self._time_to_live is not None:
                     pipeline.expire(change.key, self._time_to_live)
@@ -74,7 +74,7 @@ class _RedisClient(UpsertClient):
         try:
             pipeline.execute()
         except (self._redis.ConnectionError, self._redis.TimeoutError, self._redis.BusyLoadingError) as error:
-            raise RetryLaterError(f"Redis is away: {error}") from error
+            raise RetryLaterError(f"Redis is unavailable: {error}") from error
 
     def close(self) -> None:
         self._client.close()

@@ -1,4 +1,4 @@
-"""Sinks without an outer system: discard, print, collect in the driver."""
+"""Sinks without an external system: discard, print, collect in the driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DiscardingSink(Sink):
     """Drops every record."""
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """A writer that does nothing."""
+        """Create a writer that does nothing."""
         return _DiscardingWriter()
 
 
@@ -28,10 +28,10 @@ class _DiscardingWriter(SinkWriter):
 
 
 class PrintSink(Sink):
-    """Prints records on the driver, once per committed batch, as Flink does: ``identifier:3> value``.
+    """Prints the records of each committed batch on the driver, in Flink's format: ``identifier:3> value``.
 
-    The number of the subtask is there if there are several. Records of a declared type are printed as Flink prints that
-    type, others as Python does.
+    The number is that of the subtask, if there are several. Records of a declared type are printed as in Flink, others
+    as in Python.
 
     >>> sink = PrintSink("out")
     >>> writer = sink.create_writer(WriterInitContext(subtask_id=1, parallelism=2, checkpoint_id=0))
@@ -54,14 +54,14 @@ class PrintSink(Sink):
         self._type_info = type_info
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """A writer that makes lines of text."""
+        """Create a writer that formats lines of text."""
         parts = [self._identifier] if self._identifier else []
         if context.parallelism > 1:
             parts.append(str(context.subtask_id + 1))
         return _PrintWriter(":".join(parts) + "> " if parts else "", self._type_info)
 
     def create_committer(self) -> Committer:
-        """Prints in the driver's own process."""
+        """Create a committer that prints in the driver's process."""
         return _PrintCommitter(to_std_err=self._to_std_err)
 
 
@@ -87,24 +87,24 @@ class _PrintCommitter(Committer):
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
         if checkpoint_id <= self._printed or not committables:
-            return  # a commit that is repeated must not print again
+            return  # a repeated commit must not print again
         self._printed = checkpoint_id
-        stream = sys.stderr if self._to_std_err else sys.stdout  # looked up late: it may be replaced at any time
+        stream = sys.stderr if self._to_std_err else sys.stdout  # looked up here: it may be replaced at any time
         stream.write("\n".join(committables) + "\n")
         stream.flush()
 
 
 END: Any = type("End", (), {})()
-"""Behind the last record in a queue of collected records."""
+"""Follows the last record in a queue of collected records."""
 
 _queues: dict[str, queue.SimpleQueue[Any]] = {}
 _numbers = itertools.count(1)
 
 
 class CollectSink(Sink):
-    """Brings records to the driver, in the order they are committed: what ``execute_and_collect`` uses.
+    """Collects records in the driver, in the order of their commits. ``execute_and_collect`` uses it.
 
-    The queue stays in the driver's process; the sink itself only carries its name.
+    The queue stays in the driver's process. The sink itself only contains its name.
     """
 
     def __init__(self) -> None:
@@ -113,19 +113,19 @@ class CollectSink(Sink):
 
     @property
     def records(self) -> queue.SimpleQueue[Any]:
-        """Lists of records, one for each committed batch that has any."""
+        """A queue of lists of records, one for each committed batch that has records."""
         return _queues[self.name]
 
     def release(self) -> None:
-        """Discard the queue; later records are dropped."""
+        """Discard the queue and drop later records."""
         _queues.pop(self.name, None)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """Keeps the records of a batch."""
+        """Create a writer that collects the records of a batch."""
         return HandOverWriter()
 
     def create_committer(self) -> Committer:
-        """Hands them over."""
+        """Create a committer that puts the records into the queue."""
         return _CollectCommitter(self.name)
 
 

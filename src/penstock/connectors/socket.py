@@ -1,4 +1,4 @@
-"""Text lines from a socket. Received lines go through a log on the driver, so that a crash loses none of them."""
+"""Text lines from a socket. Received lines go through a log on the driver, so that a crash loses none."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _RETRY_SECONDS = 0.5
 
 
 class SocketTextSource(Source):
-    r"""Lines of text from a TCP server; the stream ends when the server closes the connection.
+    r"""Reads lines of text from a TCP server. The stream ends when the server closes the connection.
 
-    :param max_retries: how often to connect again after the connection was refused or lost; -1 forever, 0 never
+    :param max_retries: how often to reconnect after a refused or lost connection; -1 forever, 0 never
     """
 
     def __init__(self, hostname: str, port: int, delimiter: str = "\n", max_retries: int = 0) -> None:
         if not 0 < port < 65536:
-            raise InvalidProgramError(f"a socket source needs a port between 1 and 65535, got {port}")
+            raise InvalidProgramError(f"a socket source needs a port from 1 to 65535, got {port}")
         if not delimiter:
             raise InvalidProgramError("a socket source needs a delimiter between records")
         self._hostname = hostname
@@ -34,25 +34,25 @@ class SocketTextSource(Source):
     spreads = True
 
     def get_boundedness(self) -> Boundedness:
-        """A stream; it may end all the same."""
+        """Return unbounded, although the stream may end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     @property
     def may_end(self) -> bool:
-        """The server can close the connection."""
+        """Return True: the server can close the connection."""
         return True
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """One receiver, for one connection."""
+        """Create an enumerator with one receiver, for one connection."""
         name = f"Socket {self._hostname}:{self._port}"
         return ReceiverEnumerator(name, 1, lambda _: SimpleReceiver(self._receive))
 
     def create_reader(self) -> SourceReader:
-        """Reads the received lines."""
+        """Create a reader of the received lines."""
         return ReceivedReader()
 
     def initial_offset(self, split: SourceSplit) -> Any:
-        """The first element."""
+        """Return the position of the first element."""
         return 0
 
     def _receive(self, log: ReceiveLog, stop: threading.Event) -> None:
@@ -71,7 +71,7 @@ class SocketTextSource(Source):
             if attempts == self._max_retries:
                 if problem is None:
                     return
-                raise JobExecutionError(f"{problem}; is a server listening there (for instance 'nc -lk {self._port}')?")
+                raise JobExecutionError(f"{problem}; is a server listening there (for example, 'nc -lk {self._port}')?")
             attempts += 1
             stop.wait(_RETRY_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Sources written as a loop (`SourceFunction.run`): they run in threads on the driver, after the receive log."""
+"""Sources written as a loop (`SourceFunction.run`). They run in threads on the driver and write to a receive log."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class SourceFunctionSource(Source):
-    """Runs a SourceFunction; the stream ends when `run` returns."""
+    """Runs a SourceFunction. The stream ends when `run` returns."""
 
     makes_watermarks = True  # ctx.emit_watermark()
 
@@ -64,38 +64,38 @@ class SourceFunctionSource(Source):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether several instances may run."""
+        """Whether several instances can run."""
         return isinstance(self._function, ParallelSourceFunction)
 
     @property
     def spreads(self) -> bool:  # type: ignore[override]
-        """Several tasks can read the records of one instance."""
+        """Whether several tasks can read the records of one instance."""
         return not self.is_parallel
 
     def get_boundedness(self) -> Boundedness:
-        """A stream; it may end all the same."""
+        """Return unbounded, although the stream may end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     @property
     def may_end(self) -> bool:
-        """`run` can return."""
+        """Return True: `run` can return."""
         return True
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """One receiver per instance."""
+        """Create an enumerator with one receiver per instance."""
         instances = parallelism if self.is_parallel else 1
         return ReceiverEnumerator(self._name, instances, lambda index: self._receiver(index, instances))
 
     def create_reader(self) -> SourceReader:
-        """Reads the received records."""
+        """Create a reader of the received records."""
         return ReceivedReader()
 
     def initial_offset(self, split: SourceSplit) -> Any:
-        """The first element."""
+        """Return the position of the first element."""
         return 0
 
     def _receiver(self, index: int, instances: int) -> Receiver:
-        """A separate copy for each receiver, as shipping to tasks would create."""
+        """Create a receiver with its own copy of the function, as if it were sent to a task."""
         function: SourceFunction = pickle.loads(dumps(self._function, f"source function of '{self._name}'"))
         return FunctionReceiver(self._name, function, index, instances)
 
@@ -103,8 +103,8 @@ class SourceFunctionSource(Source):
 class FunctionReceiver(Receiver):
     """Runs one instance of the function.
 
-    If the function has state of its own, a batch ends where a snapshot of it was taken, under the checkpoint lock: the
-    snapshot stands for exactly the records before it (rules L01, L08).
+    If the function has its own state, a batch ends at a snapshot of it, which is taken under the checkpoint lock: the
+    snapshot represents exactly the records before it (rules L01, L08).
     """
 
     def __init__(self, name: str, function: SourceFunction, index: int, parallelism: int) -> None:
@@ -154,7 +154,7 @@ class FunctionReceiver(Receiver):
             end = log.seal(start, limit)
             return end, (ReceiverSnapshot(number, None) if self._numbered and end > start else None)
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
-            return start, None  # the function is in the middle of something
+            return start, None  # the function is in the middle of an update
         try:
             if not self._opened or not log.pending:
                 return start, None
@@ -186,7 +186,7 @@ class FunctionReceiver(Receiver):
         self._function.cancel()
 
     def close(self) -> None:
-        # A function that does not return from run() may hold the lock forever: it is closed all the same.
+        # A function that does not return from run() may hold the lock forever: close it anyway.
         held = self._lock.acquire(timeout=_CLOSE_SECONDS)
         try:
             if self._opened and not self._closed:
@@ -198,7 +198,7 @@ class FunctionReceiver(Receiver):
 
 
 class _InitializationContext(FunctionInitializationContext):
-    """The context of initialize_state of a source function."""
+    """The context of ``initialize_state`` in a source function."""
 
     def __init__(self, name: str, state: OperatorStateBackend, number: int | None) -> None:
         self._name = name
@@ -206,47 +206,47 @@ class _InitializationContext(FunctionInitializationContext):
         self._number = number
 
     def is_restored(self) -> bool:
-        """Whether the source continues."""
+        """Whether the source is restored."""
         return self._number is not None
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """The number of the snapshot it continues from."""
+        """Return the number of the restored snapshot."""
         return self._number
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """State of this instance. A union list has the elements of this instance, too: their number never changes."""
+        """Return state of this instance. A union list also has only its elements: the number of instances is fixed."""
         return self._state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """There are no keys in a source."""
-        raise InvalidProgramError(f"source '{self._name}' asked for keyed state: use the operator state store")
+        """Raise an error: a source has no keys."""
+        raise InvalidProgramError(f"source '{self._name}' requested keyed state: use the operator state store")
 
 
 class LogSourceContext(SourceFunction.SourceContext):
-    """Writes emitted records to the receive log, in order; blocks while the job is behind."""
+    """Writes emitted records to the receive log, in order. It blocks while the job is behind."""
 
     def __init__(self, log: ReceiveLog) -> None:
         self._log = log
         self._lock: AbstractContextManager[Any] = threading.RLock()
 
     def collect(self, element: Any) -> None:
-        """A record without timestamp."""
+        """Emit a record without a timestamp."""
         self._emit((RECORD, element, None))
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-        """A record with a timestamp."""
+        """Emit a record with a timestamp."""
         self._emit((RECORD, element, int(timestamp)))
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """A watermark between the records."""
+        """Emit a watermark between records."""
         self._emit((WATERMARK, None, watermark.timestamp))
 
     def mark_as_temporarily_idle(self) -> None:
-        """Idle until the next record."""
+        """Mark the source as idle until the next record."""
         self._emit((IDLE, None, None))
 
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """A lock to emit and change state in one step."""
+        """Return a lock to emit records and change state in one step."""
         return self._lock
 
     def _emit(self, element: tuple[int, Any, int | None]) -> None:
@@ -254,7 +254,7 @@ class LogSourceContext(SourceFunction.SourceContext):
 
 
 class LockedSourceContext(LogSourceContext):
-    """For a function with state: no snapshot is taken while it holds the lock, and it waits only while it does not."""
+    """For a function with state: the lock excludes snapshots, and the context blocks only while the lock is free."""
 
     def __init__(self, name: str, log: ReceiveLog, lock: threading.RLock) -> None:
         super().__init__(log)
@@ -273,7 +273,7 @@ class LockedSourceContext(LogSourceContext):
 
 
 class CheckpointLock(AbstractContextManager[Any]):
-    """Taken by the function to emit and change its state as one step; by the driver to take a snapshot."""
+    """The function takes it to emit and change its state in one step, the driver to take a snapshot."""
 
     def __init__(self, log: ReceiveLog, lock: threading.RLock) -> None:
         self._log = log
@@ -282,7 +282,7 @@ class CheckpointLock(AbstractContextManager[Any]):
         self._depth = 0
 
     def __enter__(self) -> Self:
-        # To wait for room with the lock would keep the driver from making some.
+        # Waiting for space while holding the lock would keep the driver from freeing any.
         if self._owner != threading.get_ident():
             self._log.wait_for_room()
         self._lock.acquire()

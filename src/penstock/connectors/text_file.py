@@ -1,4 +1,4 @@
-"""Lines of text files."""
+"""A source of lines of text files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TextFileSource"]
 
 
 class TextFileSource(FileSource[str]):
-    """The lines of a file, or of all files below a directory, as they are when the job starts."""
+    """Reads the lines of a file, or of all files below a directory, as of the start of the job."""
 
     def __init__(self, *paths: str | os.PathLike[str], encoding: str = "UTF-8") -> None:
         if not paths:

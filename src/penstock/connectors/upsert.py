@@ -1,7 +1,7 @@
-"""Sinks into key-value and document stores: the last value of a key stays, so that writing again changes nothing.
+"""Sinks for key-value and document stores. The last value of a key remains, so repeated writes change nothing.
 
-Give such a sink deterministic keys and it delivers exactly once, except that a reader may see older values again
-while a batch is repeated after a failure (rules L03, S04).
+With deterministic keys, such a sink is effectively exactly-once, except that a reader may see older values again while
+a batch is repeated after a failure (rules L03, S04).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["Change", "RetryLaterError", "UpsertClient", "UpsertSink"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A key's new value; ``None`` if the key is to be deleted."""
+    """The new value of a key; ``None`` deletes the key."""
 
     key: Any
     value: Any
 
 
 class RetryLaterError(Exception):
-    """Raised by a client if the store is busy or unreachable. Carries the remaining writes."""
+    """Raised by a client if the store is busy or unreachable. Contains the remaining writes."""
 
     def __init__(self, reason: str, rest: Sequence[Change] | None = None) -> None:
         super().__init__(reason)
@@ -39,7 +39,7 @@ class UpsertClient(ABC):
 
     @abstractmethod
     def apply(self, changes: Sequence[Change]) -> None:
-        """Makes the changes, each key at most once; raises :class:`RetryLaterError` if trying again may help."""
+        """Apply the changes, with at most one per key. Raise :class:`RetryLaterError` if a retry may help."""
 
     def close(self) -> None:
         """Called once at the end."""
@@ -47,7 +47,7 @@ class UpsertClient(ABC):
 
 
 class UpsertSink(Sink):
-    """The base of such sinks: say how to connect, and which key and value a record has.
+    """Base class of these sinks. Define how to connect, and the key and value of a record.
 
     >>> STORE = {}
     >>> class Client(UpsertClient):
@@ -77,7 +77,9 @@ class UpsertSink(Sink):
         flush_interval_ms: int | None = None,
     ) -> None:
         if batch_size <= 0 or max_retries < 0 or retry_backoff_ms < 0 or backoff_growth < 1:
-            raise InvalidProgramError("an upsert sink needs a batch size above 0, and retries and waits not below 0")
+            raise InvalidProgramError(
+                "an upsert sink needs a positive batch size, and retries and delays of at least 0"
+            )
         self.key = key
         self.value = value
         self.batch_size = batch_size
@@ -88,14 +90,14 @@ class UpsertSink(Sink):
 
     @abstractmethod
     def connect(self, context: WriterInitContext) -> UpsertClient:
-        """A client, for one writer."""
+        """Create a client for one writer."""
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
         return UpsertWriter(self, self.connect(context))
 
 
 class UpsertWriter(SinkWriter):
-    """Keeps the last value of each key, and applies them in groups."""
+    """Collects the last value of each key and applies them in groups."""
 
     def __init__(self, sink: UpsertSink, client: UpsertClient) -> None:
         self._sink = sink
@@ -109,7 +111,7 @@ class UpsertWriter(SinkWriter):
             self.put(key(record), value(record))
 
     def put(self, key: Any, value: Any) -> None:
-        """A key's new value."""
+        """Set the new value of a key."""
         if not self._changes:
             self._since = time.monotonic()
         self._changes[key] = value
@@ -143,5 +145,5 @@ class UpsertWriter(SinkWriter):
         self._client.close()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the client: a worker may drop a task without closing it."""
         self._client.close()

@@ -1,7 +1,7 @@
-"""Formats: how records look in messages and files.
+"""Formats of records in messages and files.
 
-Every schema fails on a message it cannot read, unless it is told to skip such messages; :func:`decode` can also put
-them aside, into a side output.
+A schema fails on a message that it cannot read, unless you tell it to skip such messages. :func:`decode` can also send
+them to a side output.
 """
 
 from __future__ import annotations

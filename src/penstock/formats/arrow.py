@@ -1,4 +1,4 @@
-"""Rows and Arrow: the types of columns, records to columns, columns to records."""
+"""Converts between rows and Arrow: types, records to columns, columns to records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LOCAL = (pa.date32(), pa.time64("us"), pa.timestamp("us"))
 
 
 def arrow_type(kind: TypeInformation) -> Any:
-    """The Arrow type for values of a type.
+    """Return the Arrow type for values of a type.
 
     >>> from penstock.common import Types
     >>> arrow_type(Types.INT())
@@ -72,17 +72,17 @@ def arrow_type(kind: TypeInformation) -> Any:
     for temporal, found in ((DateTypeInfo, _LOCAL[0]), (TimeTypeInfo, _LOCAL[1]), (TimestampTypeInfo, _LOCAL[2])):
         if isinstance(kind, temporal):
             return found
-    raise InvalidProgramError(f"values of type {kind!r} have no columns: use a type with declared fields")
+    raise InvalidProgramError(f"values of type {kind!r} have no column type: use a type with declared fields")
 
 
 def arrow_schema(row_type: RowTypeInfo) -> Any:
-    """The columns of rows."""
+    """Return the Arrow schema of rows."""
     fields = zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
     return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in fields])
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """A value as Arrow takes it for a type: structs are dicts, whatever a record was given as."""
+    """Convert a value for Arrow: all kinds of records become dicts."""
     if value is None or type(value) in _SCALARS:
         return value
     if isinstance(value, Decimal) and pa.types.is_decimal(kind):
@@ -100,7 +100,7 @@ def _plain(value: Any, kind: Any) -> Any:
 
 
 def _fitting(value: Decimal, kind: Any) -> Decimal | None:
-    """Rounded to the scale; NULL, as in SQL, if a declared precision is too small. Beyond 38 digits Arrow raises."""
+    """Round to the scale, or return NULL, as in SQL, if the declared precision is too small."""
     fitting = fit(value, kind.precision, kind.scale)
     return value if fitting is None and kind.precision == _MOST_DIGITS else fitting
 
@@ -119,7 +119,7 @@ def _plain_struct(value: Any, kind: Any) -> Any:
 
 
 def to_arrow(rows: Sequence[Any], row_type: RowTypeInfo, schema: Any) -> Any:
-    """Rows as a record batch; a row that does not fit is named."""
+    """Convert rows to a record batch. The error for a row that does not fit names the row."""
     fields_of = row_type._fields
     names, width = tuple(row_type.get_field_names()), len(schema)
     taken: list[Sequence[Any]] = []
@@ -152,15 +152,15 @@ def _plain_column(values: Sequence[Any], kind: Any, rows: Sequence[Any], row_typ
     try:
         for value in values:
             found.append(_plain(value, kind))  # noqa: PERF401 - how far it came tells which row
-    except ValueError:  # a record in it that has too few fields, or too many
+    except ValueError:  # a nested record has too few or too many fields
         row = rows[len(found)]
-        why = row_type.validate(row) or f"it has other fields than {kind}"
+        why = row_type.validate(row) or f"its fields differ from {kind}"
         raise RecordFormatError(f"a row does not fit its columns: {why}", message=row) from None
     return found
 
 
 def rows_from_arrow(batch: Any, row_type: RowTypeInfo | None = None) -> list[Row]:
-    """The rows of a record batch, with the columns' names; with values as the type has them, if there is one.
+    """Convert a record batch to rows with the columns' names, and with values of the type, if there is one.
 
     >>> rows_from_arrow(pa.RecordBatch.from_pylist([{"a": 1, "b": "x"}]))
     [Row(a=1, b='x')]
@@ -186,7 +186,7 @@ def _is_nested(kind: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _without_nanos(kind: Any) -> Any:
-    """The type with microseconds for nanoseconds, which Python's own classes do not have."""
+    """Return the type with microseconds instead of nanoseconds, which Python's classes do not support."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_time64(kind) and kind.unit == "ns":
@@ -206,8 +206,8 @@ def _to_micros(column: Any) -> Any:
 
 
 def _reader(kind: Any, declared: TypeInformation | None) -> Convert | None:
-    """From a value as Arrow gives it: structs become rows and maps dicts, at any depth, and the two types that have no
-    column of their own become what they were declared to be. None: it is as it should be.
+    """Return the conversion from a value of Arrow: nested structs become rows, maps become dicts, and the two types
+    without their own column type become what they were declared to be. None if no conversion is needed.
     """
     if isinstance(declared, DecimalTypeInfo):
         return None if kind == arrow_type(declared) else nullable(declared.fit)

@@ -1,4 +1,4 @@
-"""Avro, through the package fastavro (extra ``avro``): messages and files."""
+"""Avro messages and files, based on fastavro (extra ``avro``)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
     "GenericRecordAvroTypeInfo",
 ]
 
-_BYTES_PER_RECORD = 32  # a guess, to turn a number of records into a number of bytes
+_BYTES_PER_RECORD = 32  # an estimate, to convert a number of records to bytes
 _SPLIT_BYTES = 64 << 20
 _RECORDS_PER_BLOCK = 4_096
 _SYNC_BYTES = 16
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):
-    """Rows of messages that hold one Avro record each, without a header.
+    """Reads rows from messages with one Avro record each, without a header.
 
-    A schema registry is not asked. Messages in Confluent's framing (a zero byte and a schema id) are read if ``framed``
-    is set, with the one schema that is given.
+    It does not use a schema registry. With ``framed``, it reads messages in Confluent's framing (a zero byte and a
+    schema id), always with the given schema.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             record = fastavro_module().schemaless_reader(stream, self._schema.parsed, None)
         except Exception as error:
             raise RecordFormatError(
-                f"no Avro record of {self._schema!r}: {type(error).__name__}: {error}", message=message
+                f"not an Avro record of {self._schema!r}: {type(error).__name__}: {error}", message=message
             ) from None
         if stream.tell() != len(body):
-            raise RecordFormatError(f"bytes are left behind a record of {self._schema!r}", message=message)
+            raise RecordFormatError(f"extra bytes follow a record of {self._schema!r}", message=message)
         return avro_row(self._schema, record)
 
     def get_produced_type(self) -> TypeInformation:
@@ -68,7 +68,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
 
 
 class AvroRowSerializationSchema(SerializationSchema):
-    """Rows, or dicts, as one Avro record each, without a header."""
+    """Writes rows or dicts as one Avro record each, without a header."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self._schema = _only_by_schema(record_class, avro_schema_string)
@@ -78,7 +78,7 @@ class AvroRowSerializationSchema(SerializationSchema):
         try:
             fastavro_module().schemaless_writer(stream, self._schema.parsed, avro_record(value, self._schema))
         except Exception as error:
-            raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=value) from None
+            raise RecordFormatError(f"not a record of {self._schema!r}: {error}", message=value) from None
         return stream.getvalue()
 
 
@@ -89,9 +89,9 @@ def _only_by_schema(record_class: str | None, avro_schema_string: str | None) ->
 
 
 class AvroReaderFormat(StreamFormat):
-    """Avro files, for a FileSource: dicts. Any byte will do as a boundary: a range has the blocks that begin in it.
+    """Avro files for a FileSource, as dicts. Ranges may begin at any byte: a range has the blocks that begin in it.
 
-    :param schema: what the records are read as, by Avro's rules of schema evolution; as they were written if left out
+    :param schema: the schema of the reader, by Avro's rules of schema evolution; the default is that of the writer
     """
 
     split_units = _SPLIT_BYTES
@@ -118,7 +118,7 @@ class AvroReaderFormat(StreamFormat):
                 raise RecordFormatError(f"{path} is not an Avro file: {error}") from None
             begin = file.tell()
             if start > begin:
-                # A block is found by the mark in front of it. One whose mark ends at `start` begins in this range.
+                # The mark before a block identifies it. A block whose mark ends at `start` begins in this range.
                 file.seek(_behind_mark(file, blocks._header["sync"], start - _SYNC_BYTES))
             while file.tell() < end:
                 block = next(blocks, None)
@@ -131,7 +131,7 @@ class AvroReaderFormat(StreamFormat):
 
 
 def _behind_mark(file: BinaryIO, mark: bytes, position: int) -> int:
-    """The position after the first mark at or after a position; the end of the file if there is none."""
+    """Return the position after the first mark from a position on, or the end of the file."""
     file.seek(position)
     window = b""
     while chunk := file.read(1 << 16):
@@ -146,7 +146,7 @@ def _behind_mark(file: BinaryIO, mark: bytes, position: int) -> int:
 
 
 class AvroInputFormat(InputFormat):
-    """Avro files, for ``env.create_input``."""
+    """Avro files for ``env.create_input``."""
 
     def __init__(self, path: str, schema: AvroSchema) -> None:
         self._path = path
@@ -156,18 +156,18 @@ class AvroInputFormat(InputFormat):
         return GenericRecordAvroTypeInfo(self._schema)
 
     def as_source(self) -> Any:
-        """The files as a bounded source."""
+        """Return the files as a bounded source."""
         from penstock.connectors.file_system.source import FileSource
 
         return FileSource.for_record_stream_format(AvroReaderFormat(self._schema), self._path).build()
 
 
 class AvroBulkWriters:
-    """Avro files, for a FileSink."""
+    """Creates writers of Avro files for a FileSink."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema, codec: str = "deflate") -> BulkWriterFactory:
-        """Writers of dicts or rows with the fields of the schema."""
+        """Create a factory of writers for dicts or rows with the fields of the schema."""
         return _AvroWriterFactory(schema, codec)
 
 
@@ -181,7 +181,7 @@ class _AvroWriterFactory(BulkWriterFactory):
 
 
 class _AvroWriter(BulkWriter):
-    """Records wait for a block; the first block is written with the header."""
+    """Collects records in blocks. It writes the header with the first block."""
 
     def __init__(self, stream: BinaryIO, schema: AvroSchema, codec: str) -> None:
         writers: Any = importlib.import_module("fastavro.write")
@@ -193,7 +193,7 @@ class _AvroWriter(BulkWriter):
         try:
             self._writer.write(avro_record(element, self._schema))
         except Exception as error:
-            raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=element) from None
+            raise RecordFormatError(f"not a record of {self._schema!r}: {error}", message=element) from None
         self._records += 1
         if self._records % _RECORDS_PER_BLOCK == 0:
             self._writer.dump()

@@ -1,4 +1,4 @@
-"""Avro records in columns, as Parquet's own Avro support lays them out.
+"""Avro records in columns, in the layout of Parquet's own Avro support.
 
 A field that is always null has no column. A union of several types is a struct with one member per type, ``member0``,
 ``member1``, ..., of which at most one is set.
@@ -41,7 +41,7 @@ _LOGICAL = {
 
 
 class AvroColumns:
-    """The columns of a schema, and records to and from their values."""
+    """The columns of a schema, and the conversion of records to and from their values."""
 
     def __init__(self, schema: AvroSchema) -> None:
         record = schema.parsed
@@ -55,16 +55,16 @@ class AvroColumns:
         return AvroColumns, (self._avro_schema,)
 
     def to_columns(self, record: Any) -> Any:
-        """A record with the members of its unions, and without what is always null."""
+        """Convert a record: expand its unions and drop fields that are always null."""
         return record if self._write is None else self._write(record)
 
     def from_columns(self, record: dict[str, Any]) -> dict[str, Any]:
-        """A record as Avro has it."""
+        """Convert the values of columns back to an Avro record."""
         return record if self._read is None else self._read(record)
 
 
 def _branches(kind: Any) -> list[Any]:
-    """The types of a union without null."""
+    """Return the types of a union without null."""
     return [part for part in kind if part != "null"]
 
 
@@ -106,7 +106,7 @@ def _arrow_fields(record: dict[str, Any], named: dict[str, Any]) -> list[Any]:
 
 
 def _named_types(kind: Any) -> dict[str, Any]:
-    """The named types in a schema, by name."""
+    """Return the named types of a schema by name."""
     if isinstance(kind, list):
         return {name: found for part in kind for name, found in _named_types(part).items()}
     if not isinstance(kind, dict):
@@ -118,13 +118,13 @@ def _named_types(kind: Any) -> dict[str, Any]:
 
 
 class _Converters:
-    """Makes a converter for each part of a schema that needs one, None for the others."""
+    """Creates a converter for each part of a schema that needs one, and None for the others."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named
 
     def of_record(self, record: dict[str, Any]) -> Convert | None:
-        """The converter of a record; None if its columns are its fields."""
+        """Return the converter of a record, or None if its columns equal its fields."""
         fields = {one["name"]: self._of(one["type"]) for one in record["fields"] if not _is_null(one["type"])}
         null = [one["name"] for one in record["fields"] if _is_null(one["type"])]
         if not null and not any(fields.values()):
@@ -183,7 +183,7 @@ class _Writers(_Converters):
             for number, (check, convert) in enumerate(zip(checks, converters, strict=True)):
                 if check(value):
                     return {f"member{number}": value if convert is None else convert(value)}
-            raise RecordFormatError(f"the value fits none of the types of its union, {branches}", message=value)
+            raise RecordFormatError(f"the value does not fit any type of its union, {branches}", message=value)
 
         return write
 

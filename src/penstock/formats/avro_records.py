@@ -1,4 +1,4 @@
-"""Rows to what fastavro takes, and what it gives to rows, as the schema says at any depth."""
+"""Converts rows to fastavro's records and back, by the schema, at any depth."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TIMESTAMPS = ("timestamp-millis", "timestamp-micros")
 
 
 def avro_row(schema: AvroSchema, record: dict[str, Any]) -> Row:
-    """A decoded record as a row; records in it are rows, too."""
+    """Convert a decoded record to a row. Nested records become rows, too."""
     row: Row = _row_reader(schema)(record)
     return row
 
 
 def avro_record(value: Any, schema: AvroSchema) -> Any:
-    """A row, a tuple or a dict as what fastavro takes. A datetime without a time zone is in UTC, wherever this runs."""
+    """Convert a row, a tuple or a dict for fastavro. A datetime without a time zone is always taken as UTC."""
     return _record_writer(schema)(value)
 
 
@@ -67,10 +67,10 @@ def _writing_record(names: tuple[str, ...], fields: dict[str, Convert]) -> Conve
 
 
 def _names_in(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that the values of a row have in the schema: its own, or by position if it has others.
+    """Return the schema's names for the values of a row: its own names, otherwise by position.
 
-    A row of a type without names has the fields f0, f1, ... A name that the schema has in another place says that
-    something is mixed up.
+    A row of a type without names has the fields f0, f1, ... If a name has a different position in the schema, the
+    fields are mixed up, which is an error.
     """
     own = row._fields
     if own is None or own == names:
@@ -83,18 +83,18 @@ def _names_in(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _Converters:
-    """Makes a converter for each part of a schema that needs one; the others are left as they are."""
+    """Creates a converter for each part of a schema that needs one."""
 
     def __init__(
         self, make_record: Callable[[tuple[str, ...], dict[str, Convert]], Convert], timestamp: Convert | None = None
     ) -> None:
         self._make_record = make_record
         self._timestamp = timestamp
-        self._records: dict[str, Convert] = {}  # by name: a record may be named again, also within itself
+        self._records: dict[str, Convert] = {}  # by name: other parts may refer to a record, also from within
         self._names: set[str] = set()
 
     def of_record(self, schema: dict[str, Any]) -> Convert:
-        """The converter of a record and all that is in it."""
+        """Return the converter of a record and its parts."""
         name = schema["name"]
         self._names.add(name)
         fields: dict[str, Convert] = {}
@@ -119,7 +119,7 @@ class _Converters:
         return None
 
     def _of_named(self, name: str, value: Any) -> Any:
-        """When it is called, all converters are made."""
+        """Convert a named record. When this is called, all converters exist."""
         return self._records[name](value)
 
     def _of_elements(self, kind: dict[str, Any]) -> Convert | None:
@@ -131,7 +131,7 @@ class _Converters:
         return lambda value: {name: element(part) for name, part in value.items()}
 
     def _of_union(self, parts: list[Any]) -> Convert | None:
-        """One type and null, or several, of which the value says which it is."""
+        """Return the converter of a union: one type and null, or several types that the value distinguishes."""
         converters = [(part, self._of(part)) for part in parts]
         if len(parts) == 1:
             only = converters[0][1]

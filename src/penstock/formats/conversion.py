@@ -1,4 +1,4 @@
-"""Values of text formats (JSON, CSV) to values of declared types, and back: one small function per type."""
+"""Converts values of text formats (JSON, CSV) to declared types and back, with one function per type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.common.types import Row, RowKind, make_row, share_names
 Convert = Callable[[Any], Any]
 
 POISON = (ValueError, TypeError, OverflowError, RecursionError)
-"""Errors that reading malformed text may raise."""
+"""The errors that malformed text may raise."""
 
 _INTEGERS = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
 
@@ -38,16 +38,16 @@ def _integer(value: Any) -> int:
     if type(value) is int:
         return value
     if isinstance(value, bool):
-        raise ValueError(f"expected a whole number, got {value!r}")  # noqa: TRY004 - bad data, not a bad call
+        raise ValueError(f"expected an integer, got {value!r}")  # noqa: TRY004 - bad data, not a bad call
     if isinstance(value, float):
         if not value.is_integer():
-            raise ValueError(f"expected a whole number, got {value!r}")
+            raise ValueError(f"expected an integer, got {value!r}")
         return int(value)
     return int(as_digits(value))
 
 
 def as_digits(text: Any) -> Any:
-    """A text that is to be read as a number. Python would also take ``1_000``, and digits of other scripts."""
+    """Check the text of a number. Python would also accept ``1_000`` and digits of other scripts."""
     if isinstance(text, str) and ("_" in text or not text.isascii()):
         raise ValueError(f"expected a number, got {text!r}")
     return text
@@ -58,7 +58,7 @@ def _float(value: Any) -> float:
 
 
 def _fitting(kind: BasicTypeInfo, convert: Convert) -> Convert:
-    """Reject values that do not fit the type, so that the handling of broken messages sees the error here."""
+    """Reject values that do not fit the type here, so that they are handled like other broken messages."""
 
     def read(value: Any) -> Any:
         converted = convert(value)
@@ -119,7 +119,7 @@ def _instant(value: Any) -> Instant:
 
 
 def reader_of(kind: TypeInformation) -> Convert:
-    """A converter from a JSON value or text to the type; raises ValueError if the value does not fit."""
+    """Return a converter from a JSON value or text to the type. It raises ValueError if the value does not fit."""
     if isinstance(kind, InstantTypeInfo):
         return nullable(_instant)
     if isinstance(kind, BasicTypeInfo):
@@ -167,7 +167,7 @@ def _basic_reader(kind: BasicTypeInfo) -> Convert:
 
 
 def is_bytes(kind: TypeInformation) -> bool:
-    """Whether a type is that of ``bytes``."""
+    """Whether a type is the type of ``bytes``."""
     return (
         isinstance(kind, PrimitiveArrayTypeInfo)
         and isinstance(kind.elem_type, BasicTypeInfo)
@@ -202,7 +202,7 @@ def _tuple_reader(parts: list[Convert]) -> Convert:
 
 
 def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
-    """A converter from a mapping to a Row of the type."""
+    """Return a converter from a mapping to a Row of the type."""
     names = share_names(kind.get_field_names())
     fields = [(name, reader_of(part)) for name, part in zip(names, kind.get_field_types(), strict=True)]
 
@@ -212,7 +212,7 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
     insert = RowKind.INSERT
 
     def read(value: Any) -> Row:
-        """All fields at once; if one of them is wrong, again one by one to say which."""
+        """Convert all fields at once. If one is wrong, convert them one by one to find it."""
         if type(value) is dict and (not fail_on_missing_field or len(value) >= len(names)):
             try:
                 get = value.get
@@ -240,7 +240,7 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
 
 
 def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
-    """A check that costs one call for the values that JSON has itself."""
+    """Return a reader that costs only one call for JSON's own types."""
     wanted: type | None = None
     if isinstance(kind, BasicTypeInfo) and not isinstance(kind, InstantTypeInfo):
         if kind.basic_type in _INTEGERS:
@@ -259,7 +259,7 @@ def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
 
 
 def writer_of(kind: TypeInformation | None) -> Convert:
-    """A converter from a value of the type to a JSON value."""
+    """Return a converter from a value of the type to a JSON value."""
     if isinstance(kind, RowTypeInfo):
         return row_writer(kind)
     if isinstance(kind, MapTypeInfo):
@@ -274,7 +274,7 @@ def writer_of(kind: TypeInformation | None) -> Convert:
 
 
 def row_writer(kind: RowTypeInfo) -> Convert:
-    """A converter from a row of the type to a mapping."""
+    """Return a converter from a row of the type to a mapping."""
     writers = [
         (name, writer_of(part)) for name, part in zip(kind.get_field_names(), kind.get_field_types(), strict=True)
     ]
@@ -295,7 +295,7 @@ def _key(value: Any) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON can hold it, whatever its type was declared to be."""
+    """Convert a value to JSON's types, whatever its declared type is."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Row):

@@ -1,4 +1,4 @@
-"""CSV: lines as rows."""
+"""CSV messages and files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ROWS_AT_ONCE = 4_096
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Rows of CSV lines.
+    """Reads rows from CSV lines.
 
     >>> from penstock.common import Types
     >>> schema = CsvRowDeserializationSchema.Builder(Types.ROW([Types.STRING(), Types.INT()])).build()
@@ -56,7 +56,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         return {**self.__dict__, "_parser": None}
 
     def deserialize(self, message: bytes) -> Any:
-        """The row in a message; ``None`` for a comment, and for a broken line if those are ignored."""
+        """Return the row in a message, or ``None`` for a comment or for a broken line if those are ignored."""
         if self._parser is None:
             self._parser = LineParser(self._row_type, self._dialect)
         try:
@@ -73,7 +73,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         return self._row_type
 
     class Builder:
-        """Collects the settings."""
+        """Builds the schema."""
 
         def __init__(self, type_info: TypeInformation) -> None:
             self._row_type = _checked(type_info)
@@ -101,11 +101,11 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             return self._with(escape=c)
 
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
-            """The text that stands for no value."""
+            """Set the text that means NULL."""
             return self._with(null=null_literal)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
-            """Skip lines that cannot be read; ``decode(..., on_error=...)`` can keep them."""
+            """Set whether to skip unreadable lines. Use ``decode(..., on_error=...)`` to keep them."""
             self._ignore_parse_errors = ignore_parse_errors
             return self
 
@@ -116,7 +116,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    r"""Rows as CSV lines.
+    r"""Writes rows as CSV lines.
 
     >>> from penstock.common import Types
     >>> schema = CsvRowSerializationSchema.Builder(Types.ROW([Types.STRING(), Types.INT()])).build()
@@ -138,7 +138,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         return self._writer.line(value).encode()
 
     class Builder:
-        """Collects the settings."""
+        """Builds the schema."""
 
         def __init__(self, type_info: TypeInformation) -> None:
             self._row_type = _checked(type_info)
@@ -167,7 +167,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self._with(escape=c)
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
-            """The text that stands for no value."""
+            """Set the text that means NULL."""
             return self._with(null=s)
 
         def build(self) -> CsvRowSerializationSchema:
@@ -181,8 +181,8 @@ def _checked(type_info: Any) -> RowTypeInfo:
 
 
 class CsvReaderFormat(LineFormat):
-    """CSV files, for a FileSource. A record is a line, so that a file can be read in parts, unless ``multiline`` says
-    that a quoted field may go on in the next line: then it is read as a whole.
+    """CSV files for a FileSource. Each line is a record, so that a file can be read in parts. With ``multiline``,
+    quoted fields may span lines, and a file is read as a whole.
     """
 
     def __init__(self, schema: CsvSchema, *, ignore_parse_errors: bool = False, multiline: bool = False) -> None:
@@ -201,11 +201,11 @@ class CsvReaderFormat(LineFormat):
 
     @staticmethod
     def for_schema(schema: CsvSchema, *, ignore_parse_errors: bool = False, multiline: bool = False) -> CsvReaderFormat:
-        """The format of files with these columns.
+        """Create the format of files with these columns.
 
-        :param ignore_parse_errors: leave out lines that cannot be read. To keep them, read the lines as text and use
-            ``decode(..., on_error=OutputTag(...))``.
-        :param multiline: quoted fields may have line ends; a file is then read by one task, in one batch.
+        :param ignore_parse_errors: skip unreadable lines; to keep them, read the lines as text and use
+          ``decode(..., on_error=OutputTag(...))``
+        :param multiline: quoted fields may contain line ends; one task then reads a file in one batch
         """
         return CsvReaderFormat(schema, ignore_parse_errors=ignore_parse_errors, multiline=multiline)
 
@@ -216,7 +216,7 @@ class CsvReaderFormat(LineFormat):
         return end if self._multiline else super().advance(path, start, end, max_records)
 
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
-        """The header may name the columns of the schema in another order."""
+        """Read a file, whose header may have the columns in another order."""
         order = self._header_order(path) if self._schema.use_header else None
         self._parser = LineParser(self._schema.row_type, self._schema.dialect, order)
         yield from self._read_whole(path) if self._multiline else super().read(path, start, end)
@@ -225,7 +225,7 @@ class CsvReaderFormat(LineFormat):
         parser, comments = self._parser, self._schema.dialect.comments
         assert parser is not None
         records: list[Any] = []
-        # Bytes that are not text must not end the reading of those after them: they are found in their row.
+        # Bytes that are not text must not stop the reading of later ones: they are found in their row.
         with io.TextIOWrapper(open_file(Path(path)), "utf-8-sig", "surrogateescape", newline="") as file:
             lines = (line for line in file if not (comments and line.startswith("#")))
             rows = csv.reader(islice(lines, self.lines_to_skip, None), strict=True, **csv_options(self._schema.dialect))
@@ -241,7 +241,9 @@ class CsvReaderFormat(LineFormat):
                 except (ValueError, csv.Error) as error:
                     if not self._ignore_parse_errors:
                         where = f"{path}, before line {rows.line_num + self.lines_to_skip + 1}"
-                        raise RecordFormatError(f"{where}: not of the CSV schema: {error}", message=fields) from None
+                        raise RecordFormatError(
+                            f"{where}: not a record of the CSV schema: {error}", message=fields
+                        ) from None
                 if len(records) >= _ROWS_AT_ONCE:
                     yield records
                     records = []
@@ -249,9 +251,9 @@ class CsvReaderFormat(LineFormat):
             yield records
 
     def _header_order(self, path: str) -> list[int] | None:
-        """Where the columns are in the file, by the names in its header; None: where they are in the schema.
+        """Return the positions of the columns in the file by its header, or None if they equal the schema's.
 
-        As in Flink, other names than the schema's say nothing. Some of them elsewhere say that a column is missing.
+        As in Flink, unknown names are ignored. An unknown name in place of a column means that the column is missing.
         """
         with open_file(Path(path)) as file:
             skip_byte_order_mark(file)
@@ -292,11 +294,11 @@ class CsvReaderFormat(LineFormat):
 
 
 class CsvBulkWriters:
-    """CSV files, for a FileSink."""
+    """Creates writers of CSV files for a FileSink."""
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
-        """Writers of files with these columns, with a header if the schema uses one."""
+        """Create a factory of writers for these columns, with a header if the schema uses one."""
         return _CsvWriterFactory(schema)
 
 

@@ -1,4 +1,4 @@
-"""Lines of CSV: from a line to a row, and from a row to a line."""
+"""Converts lines of CSV to rows and back."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from penstock.common.types import Row, RowKind, make_row, share_names
 from penstock.formats.conversion import POISON, Convert, as_digits, is_bytes, plain_value, reader_of
 from penstock.formats.csv_schema import Dialect
 
-_LONGEST_FIELD = (1 << 31) - 1  # Python's module stops at 128 KB unless told otherwise
-_LONGEST_UNQUOTED = 24  # Flink's writer quotes longer texts without looking at them
+_LONGEST_FIELD = (1 << 31) - 1  # the default of Python's module is 128 KB
+_LONGEST_UNQUOTED = 24  # Flink's writer always quotes longer texts
 
 ToText = Callable[[Any], str]
 
 
 def csv_options(dialect: Dialect) -> dict[str, Any]:
-    """Options of a dialect for Python's csv module."""
+    """Return the options of a dialect for Python's csv module."""
     options: dict[str, Any] = {"delimiter": dialect.separator, "escapechar": dialect.escape}
     if dialect.quote is None:
         return {**options, "quoting": csv.QUOTE_NONE, "quotechar": None}
@@ -34,7 +34,7 @@ def csv_options(dialect: Dialect) -> dict[str, Any]:
 
 
 class LineParser:
-    """Fields of lines to rows."""
+    """Converts lines to rows."""
 
     def __init__(self, row_type: RowTypeInfo, dialect: Dialect, order: Sequence[int] | None = None) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
@@ -53,15 +53,15 @@ class LineParser:
         self._expected = len(self._names)
 
     def fields(self, line: str) -> list[str]:
-        """The fields of one line; a quote that stays open is an error."""
+        """Return the fields of one line. An unclosed quote is an error."""
         rows = list(csv.reader([line], strict=True, **self._options))
         return rows[0] if rows else []
 
     def rows(self, lines: list[str]) -> list[Row] | None:
-        """The rows of many lines, column by column; None if one of them needs a closer look."""
+        """Return the rows of many lines, converted by column, or None if a line needs individual handling."""
         try:
             rows = list(csv.reader(lines, strict=True, **self._options))
-            if len(rows) != len(lines):  # a field that spans lines
+            if len(rows) != len(lines):  # a field spans lines
                 return None
             columns: list[Any] = list(zip(*rows, strict=True))
             if self._order is not None:
@@ -78,7 +78,7 @@ class LineParser:
             return None
 
     def row(self, fields: list[str]) -> Row:
-        """A row of the fields of one line."""
+        """Return the row for the fields of one line."""
         if self._order is not None:
             if len(fields) <= max(self._order):
                 raise ValueError(f"expected a field for each column of the header, got {len(fields)}")
@@ -152,10 +152,10 @@ def _integers(kind: BasicTypeInfo, column: Sequence[str]) -> list[int]:
 
 
 class LineWriter:
-    """Rows to lines, as Flink's writer (Jackson) writes them.
+    """Converts rows to lines in the format of Flink's writer (Jackson).
 
-    It quotes a text if a character in it is no greater than the separator, the quote or the line end, and if it is
-    long: more often than needed, and so that files are the same byte by byte.
+    Jackson quotes a text if a character in it is not greater than the separator, the quote or the line end, and if it
+    is long. That is more often than necessary, but makes files identical byte by byte.
     """
 
     def __init__(self, row_type: RowTypeInfo, dialect: Dialect) -> None:
@@ -171,7 +171,7 @@ class LineWriter:
         ]
 
     def line(self, value: Any) -> str:
-        """The line of a row, with its end."""
+        """Return the line of a row, with the line end."""
         fields = self._row_type._fields(value)
         if fields is None:
             raise RecordFormatError(str(self._row_type.validate(value)), message=value)
@@ -182,13 +182,13 @@ class LineWriter:
         return self._dialect.separator.join(texts) + self._dialect.line_separator
 
     def header(self) -> str:
-        """The line with the names of the columns."""
+        """Return the line with the names of the columns."""
         return self._dialect.separator.join(map(self.quoted, self._row_type.get_field_names())) + (
             self._dialect.line_separator
         )
 
     def quoted(self, text: str) -> str:
-        """A text as a field."""
+        """Return a text as a field, in quotes if necessary."""
         quote, escape = self._dialect.quote, self._dialect.escape
         if quote is None:
             return self._unquoted(text)
@@ -265,7 +265,7 @@ def _part_text(kind: TypeInformation) -> ToText:
 
 
 def _plain(value: Any) -> Any:
-    """A value that needs no type to be written."""
+    """Convert a value that needs no type."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return java_double(value) if isinstance(value, float) else plain_value(value)

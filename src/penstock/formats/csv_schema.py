@@ -1,4 +1,4 @@
-"""The columns of CSV files and how they are written."""
+"""The columns and the dialect of CSV files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CsvSchema:
         return CsvSchemaBuilder()
 
     def size(self) -> int:
-        """The number of columns."""
+        """Return the number of columns."""
         return len(self.row_type.get_field_names())
 
     def __len__(self) -> int:
@@ -79,18 +79,18 @@ class CsvSchemaBuilder:
         return self._add(name, Types.BOOLEAN())
 
     def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
-        """A column of numbers: whole or not is what the type says, ``Types.BIG_INT()`` unless given."""
+        """Add a column of numbers. The default type is ``Types.BIG_INT()``."""
         return self._add(name, as_type_information(number_type) or Types.BIG_INT())
 
     def add_array_column(
         self, name: str, separator: str = ";", element_type: TypeInformation | None = None
     ) -> CsvSchemaBuilder:
-        """A column of several values with a separator between them."""
+        """Add a column of several values with a separator between them."""
         self._with(column_array_separators={**self._dialect.column_array_separators, name: separator})
         return self._add(name, Types.BASIC_ARRAY(as_type_information(element_type) or Types.STRING()))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
-        """The columns of another schema, with the separators of their arrays."""
+        """Add the columns of another schema, with the separators of their arrays."""
         separators = {**self._dialect.column_array_separators, **schema.dialect.column_array_separators}
         self._with(column_array_separators=separators)
         for name, kind in zip(schema, schema.row_type.get_field_types(), strict=True):
@@ -126,7 +126,7 @@ class CsvSchemaBuilder:
         return self._with(line_separator=separator)
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """The separator of arrays whose column says none."""
+        """Set the default separator of array elements."""
         return self._with(array_separator=separator)
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
@@ -135,29 +135,29 @@ class CsvSchemaBuilder:
     remove_array_element_separator = disable_array_element_separator
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """The text that stands for no value."""
+        """Set the text that means NULL."""
         return self._with(null=null_value)
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Leave out lines that begin with ``#``."""
+        """Set whether to skip lines that begin with ``#``."""
         return self._with(comments=allow)
 
     def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
-        """The name under which Flink collects fields without a column: there are none here, they are an error."""
-        raise InvalidProgramError("fields beyond the columns are an error in CSV: there is no name to give them")
+        """Raise an error. Flink collects fields without a column under this name; here they are an error."""
+        raise InvalidProgramError("CSV fields without a column are an error: a name for them is not supported")
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Leave out the first line of each file."""
+        """Set whether to skip the first line of each file."""
         self._skip_first = skip
         return self
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Refuse a file whose header is not exactly the columns, in order."""
+        """Set whether to reject files whose header differs from the columns in name or order."""
         self._strict = strict
         return self
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """The first line of each file names its columns, in any order; other names than the schema's are skipped."""
+        """Set whether the first line of each file names its columns, in any order. Unknown names are skipped."""
         self._use_header = use
         return self
 
@@ -176,5 +176,5 @@ class CsvSchemaBuilder:
 
 def _one(char: str, label: str) -> str:
     if len(char) != 1:
-        raise InvalidProgramError(f"the {label} is one character, got {char!r}")
+        raise InvalidProgramError(f"the {label} must be one character, got {char!r}")
     return char

@@ -1,4 +1,4 @@
-"""Decoding as an operator: messages that cannot be read fail the job, are skipped, or go to a side output."""
+"""Decoding as an operator: unreadable messages fail the job, are skipped, or go to a side output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DeadLetter", "decode"]
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that could not be read, as it was, and why."""
+    """An unreadable message, unchanged, and the reason."""
 
     message: Any
     error: str
@@ -29,11 +29,12 @@ class DeadLetter:
 def decode(
     stream: DataStream, schema: DeserializationSchema, *, on_error: Literal["fail", "skip"] | OutputTag = "fail"
 ) -> DataStream:
-    """The records in a stream of messages (bytes or text).
+    """Decode the records in a stream of messages (bytes or text).
 
-    ``on_error`` says what becomes of a message that the schema cannot read: the job fails, naming it; it is skipped and
-    counted in the metric ``numRecordsSkipped``; or, given an :class:`OutputTag`, it goes to that side output as a
-    :class:`DeadLetter`. Where the schema says that a message holds no record (``None``), nothing is emitted.
+    ``on_error`` decides about messages that the schema cannot read. "fail" fails the job with an error that contains
+    the message. "skip" skips it and counts it in the metric ``numRecordsSkipped``. An :class:`OutputTag` sends it to
+    that side output as a :class:`DeadLetter`. If the schema returns ``None``, the message has no record and nothing is
+    emitted.
 
     >>> from penstock.datastream import OutputTag, StreamExecutionEnvironment
     >>> from penstock.formats.json import JsonRowDeserializationSchema
@@ -50,7 +51,7 @@ def decode(
     if not isinstance(schema, DeserializationSchema):
         raise InvalidProgramError(f"decode() takes a DeserializationSchema, got {shorten(schema)}")
     if on_error not in ("fail", "skip") and not isinstance(on_error, OutputTag):
-        raise InvalidProgramError(f"on_error is 'fail', 'skip' or an OutputTag, got {on_error!r}")
+        raise InvalidProgramError(f"on_error must be 'fail', 'skip' or an OutputTag, got {on_error!r}")
     return stream.process(_Decode(schema, on_error), schema.get_produced_type()).name("Decode")
 
 

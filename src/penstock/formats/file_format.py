@@ -1,7 +1,7 @@
-"""The contract of file formats, and the ones whose records are lines.
+"""The contract of file formats, and the formats whose records are lines.
 
-A file is read in ranges of a unit that the format chooses: bytes, rows, or the file as a whole. Ranges are planned on
-the driver, so the length of a file in units must be cheap to find.
+A file is read in ranges of a unit that the format chooses: bytes, rows, or the whole file. Ranges are planned on the
+driver, so it must be cheap to find the length of a file in units.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from penstock.common.typeinfo import TypeInformation, Types
 __all__ = ["BulkFormat", "FileFormat", "LineFormat", "StreamFormat", "open_file"]
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_BLOCK = 1 << 19  # larger ones are slower: what is made of them no longer fits a cache
-_BYTES_PER_LINE = 64  # a guess, to turn a number of records into a number of bytes
+_BLOCK = 1 << 19  # larger blocks are slower: their records no longer fit into the cache
+_BYTES_PER_LINE = 64  # an estimate, to convert a number of records to bytes
 _RECORDS_AT_ONCE = 4_096
 _SPLIT_BYTES = 64 << 20
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file, and decompress it if its name says that it is compressed."""
+    """Open a file, and decompress it if its suffix is that of a compressed file."""
     opener = _OPENERS.get(path.suffix)
     return path.open("rb") if opener is None else cast("BinaryIO", opener(path, "rb"))
 
@@ -41,7 +41,7 @@ def is_compressed(path: str) -> bool:
 
 
 def skip_byte_order_mark(file: BinaryIO) -> int:
-    """From the beginning of a file of UTF-8 to its text; how many bytes that was."""
+    """Move from the beginning of a UTF-8 file to its text. Return the number of skipped bytes."""
     if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
         return len(codecs.BOM_UTF8)
     file.seek(0)
@@ -52,37 +52,37 @@ T = TypeVar("T")
 
 
 class FileFormat(ABC, Generic[T]):
-    """Reads the records in a file."""
+    """The base class of file formats."""
 
     split_units: int | None = None
-    """Files longer than this are read in several splits; None: never."""
+    """Files longer than this are read in several splits; never if None."""
 
     @abstractmethod
     def length(self, path: str) -> int:
-        """The length of a file in units."""
+        """Return the length of a file in units."""
 
     @abstractmethod
     def advance(self, path: str, start: int, end: int, max_records: int) -> int:
-        """Where a range from ``start`` may end that has about ``max_records`` records; at most ``end``."""
+        """Return the end of a range from ``start`` with about ``max_records`` records; at most ``end``."""
 
     def record_count(self, path: str, start: int, end: int) -> int:
-        """About how many records a range has; a guess by its bytes unless the format knows better."""
+        """Estimate the number of records in a range; by its bytes unless the format knows better."""
         share = (end - start) / max(1, self.length(path))
         return max(1, int(share * Path(path).stat().st_size) // _BYTES_PER_LINE)
 
     @abstractmethod
     def read(self, path: str, start: int, end: int) -> Iterator[list[T]]:
-        """The records of a range in batches. Ranges that follow each other give every record once."""
+        """Yield the records of a range in batches. Consecutive ranges yield each record once."""
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class StreamFormat(FileFormat[T]):
-    """Formats that are read record by record.
+    """The base class of formats that are read record by record.
 
-    For one of your own, override :meth:`read_file`; a file is then read as a whole, in one batch.
+    For your own format, override :meth:`read_file`. A file is then read as a whole, in one batch.
 
     >>> class Words(StreamFormat):
     ...     def read_file(self, stream):
@@ -90,7 +90,7 @@ class StreamFormat(FileFormat[T]):
     """
 
     def read_file(self, stream: BinaryIO) -> Iterable[Any]:
-        """The records of a file, decompressed already."""
+        """Return the records of a file, which is already decompressed."""
         raise NotImplementedError(f"{type(self).__name__} must define read_file() or read()")
 
     def length(self, path: str) -> int:
@@ -107,20 +107,20 @@ class StreamFormat(FileFormat[T]):
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat[str]:
-        """The lines of text files; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
+        """Create a format of text lines. It decompresses ``.gz``, ``.bz2`` and ``.xz`` files.
 
         :param errors: what to do with bytes that are not text, as in Python's ``open``: ``strict`` fails the job,
-            ``replace`` puts a replacement character in their place, as Flink does.
+            ``replace`` inserts a replacement character, as Flink does.
         """
         return _TextLineFormat(charset_name, errors)
 
 
 class BulkFormat(FileFormat[T]):
-    """Formats that are read in blocks of records, such as Parquet."""
+    """The base class of formats that are read in blocks of records, such as Parquet."""
 
 
 class LineFormat(StreamFormat[T]):
-    """Formats whose records are lines. Any byte will do as a boundary: a range has the lines that begin in it."""
+    """The base class of formats whose records are lines. A line belongs to the range in which it begins."""
 
     split_units: int | None = _SPLIT_BYTES
     lines_to_skip: int = 0
@@ -135,7 +135,7 @@ class LineFormat(StreamFormat[T]):
 
     @abstractmethod
     def decode_lines(self, lines: list[bytes], path: str) -> list[T]:
-        """The records in some lines, which come without their ends."""
+        """Decode the records in some lines, which are without line ends."""
 
     def length(self, path: str) -> int:
         return 1 if is_compressed(path) else Path(path).stat().st_size
@@ -147,7 +147,7 @@ class LineFormat(StreamFormat[T]):
         with open_file(Path(path)) as file:
             if start > 0:
                 file.seek(start - 1)
-                file.readline()  # the line that began before belongs to the range before
+                file.readline()  # a line that began earlier belongs to the previous range
                 position = file.tell()
                 first = 0 if self.lines_to_skip == 0 else self._end_of_head(path)
                 if position < first:
@@ -172,12 +172,12 @@ class LineFormat(StreamFormat[T]):
             return self._skip_head(file)
 
     def _skip_head(self, file: BinaryIO) -> int:
-        """To the first line that may be a record."""
+        """Return the position of the first line that may be a record."""
         mark = skip_byte_order_mark(file) if self.skips_byte_order_mark else 0
         return mark + sum(len(file.readline()) for _ in range(self.lines_to_skip))
 
     def decode_block(self, block: bytes, path: str) -> list[Any]:
-        """The records in a block of whole lines."""
+        """Decode the records in a block of whole lines."""
         lines = block.removesuffix(b"\n").split(b"\n")
         if b"\r" in block:
             lines = [line.removesuffix(b"\r") for line in lines]
@@ -192,7 +192,7 @@ class _TextLineFormat(LineFormat[str]):
         except LookupError:
             raise InvalidProgramError(f"unknown way to handle bytes that are not text: {errors!r}") from None
         self._errors = errors
-        # Where a line ends cannot be seen in the bytes of, say, UTF-16: such a file is read as a whole.
+        # The bytes of, for example, UTF-16 do not show where a line ends: such a file is read as a whole.
         self._cuttable = "a\n".encode(charset).endswith(b"a\n")
 
     def length(self, path: str) -> int:
@@ -220,11 +220,11 @@ class _TextLineFormat(LineFormat[str]):
             raise RecordFormatError(reason, message=line) from None
 
     def decode_block(self, block: bytes, path: str) -> list[Any]:
-        """One call for thousands of lines."""
+        """Decode thousands of lines with one call."""
         try:
             text = block.decode(self.charset, self._errors)
         except UnicodeDecodeError:
-            return super().decode_block(block, path)  # which finds the line
+            return super().decode_block(block, path)  # which finds the broken line
         if "\r" not in text:
             return text.removesuffix("\n").split("\n")
         return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]

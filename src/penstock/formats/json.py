@@ -1,4 +1,4 @@
-"""JSON: objects as rows."""
+"""JSON messages and files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _decode = json.JSONDecoder().decode
 
 
 def json_value(message: bytes) -> Any:
-    """Parse like json.loads without guessing the encoding, which would take longer than the rest."""
+    """Parse like json.loads, but without detecting the encoding, which would take longer than the rest."""
     return _decode(message.decode())
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON, which has no numbers for NaN and infinity: they become texts."""
+    """Return a value as JSON. NaN and infinity become texts, since JSON has no numbers for them."""
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -51,7 +51,7 @@ def _finite(value: Any) -> Any:
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
-    """Rows of JSON objects; fields that the type does not have are ignored, missing ones are ``None``.
+    """Reads rows from JSON objects. Unknown fields are ignored; missing ones are ``None``.
 
     >>> kind = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
     >>> schema = JsonRowDeserializationSchema.builder().type_info(kind).build()
@@ -77,7 +77,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return JsonRowDeserializationSchema.Builder()
 
     def deserialize(self, message: bytes) -> Any:
-        """The row in a message; ``None`` if it is broken and broken ones are ignored."""
+        """Return the row in a message, or ``None`` if it is broken and broken ones are ignored."""
         if self._read is None:
             self._read = row_reader(self._row_type, fail_on_missing_field=self._fail_on_missing_field)
         try:
@@ -91,7 +91,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return self._row_type
 
     class Builder:
-        """Collects the settings."""
+        """Builds the schema."""
 
         def __init__(self) -> None:
             self._row_type: RowTypeInfo | None = None
@@ -99,22 +99,22 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             self._ignore_parse_errors = False
 
         def type_info(self, type_info: RowTypeInfo) -> JsonRowDeserializationSchema.Builder:
-            """The type of the rows."""
+            """Set the type of the rows."""
             self._row_type = _checked(type_info)
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
-            """The type of the rows as a JSON schema."""
+            """Set the type of the rows as a JSON schema."""
             self._row_type = row_type_of(json_schema)
             return self
 
         def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
-            """Refuse objects that lack a field of the type."""
+            """Reject objects that lack a field of the type."""
             self._fail_on_missing_field = True
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Skip messages that cannot be read; ``decode(..., on_error=...)`` can keep them."""
+            """Skip unreadable messages. Use ``decode(..., on_error=...)`` to keep them."""
             self._ignore_parse_errors = True
             return self
 
@@ -129,7 +129,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
 
 class JsonRowSerializationSchema(SerializationSchema):
-    """Rows as JSON objects.
+    """Writes rows as JSON objects.
 
     >>> kind = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
     >>> JsonRowSerializationSchema.builder().with_type_info(kind).build().serialize(("Ada", 36))
@@ -153,13 +153,13 @@ class JsonRowSerializationSchema(SerializationSchema):
         return json_bytes(self._write(value))
 
     class Builder:
-        """Collects the settings."""
+        """Builds the schema."""
 
         def __init__(self) -> None:
             self._row_type: RowTypeInfo | None = None
 
         def with_type_info(self, type_info: RowTypeInfo) -> JsonRowSerializationSchema.Builder:
-            """The type of the rows."""
+            """Set the type of the rows."""
             self._row_type = _checked(type_info)
             return self
 
@@ -176,10 +176,10 @@ def _checked(type_info: Any) -> RowTypeInfo:
 
 
 class JsonReaderFormat(LineFormat):
-    """Files of JSON lines, for a FileSource: rows if a type is given, dicts otherwise.
+    """Files of JSON lines for a FileSource, as rows of a type or, without a type, as dicts.
 
-    :param ignore_parse_errors: leave out lines that cannot be read. To keep them, read the lines as text and use
-        ``decode(..., on_error=OutputTag(...))``.
+    :param ignore_parse_errors: skip unreadable lines; to keep them, read the lines as text and use
+      ``decode(..., on_error=OutputTag(...))``
     """
 
     def __init__(self, type_info: RowTypeInfo | None = None, *, ignore_parse_errors: bool = False) -> None:
@@ -190,7 +190,7 @@ class JsonReaderFormat(LineFormat):
 
     def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
         read = json_value if self._schema is None else self._schema.deserialize
-        with suppress(*POISON):  # a broken line is looked for below
+        with suppress(*POISON):  # the code below finds the broken line
             whole = [line for line in lines if line.strip()]
             return [read(line) for line in whole]
         records: list[Any] = []
@@ -208,7 +208,7 @@ class JsonReaderFormat(LineFormat):
 
 
 class JsonLinesEncoder(Encoder):
-    r"""Records as JSON lines, for a FileSink: rows, dicts, lists, whatever JSON can hold.
+    r"""Writes records as JSON lines for a FileSink: rows, dicts, lists and all values of JSON.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()

@@ -1,4 +1,4 @@
-"""Row types out of JSON schemas: the part of JSON Schema that describes the shape of records."""
+"""Derives row types from JSON schemas. It supports the part that describes the structure of records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FORMATS = {"date": Types.SQL_DATE, "time": Types.SQL_TIME, "date-time": Types.S
 
 
 def row_type_of(json_schema: str) -> RowTypeInfo:
-    """The row type that a JSON schema describes.
+    """Return the row type that a JSON schema describes.
 
     >>> row_type_of('{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}')
     RowTypeInfo(a: BigInteger, b: String)
@@ -31,7 +31,7 @@ def _type_of(schema: dict[str, Any], root: dict[str, Any]) -> TypeInformation:
     if "$ref" in schema:
         return _type_of(_resolve(schema["$ref"], root), root)
     kind = schema.get("type")
-    if isinstance(kind, list):  # ["string", "null"]: every field may be missing anyway
+    if isinstance(kind, list):  # ["string", "null"]: all fields are optional anyway
         kinds = [part for part in kind if part != "null"]
         kind = kinds[0] if len(kinds) == 1 else None
     if kind == "object":
@@ -46,7 +46,7 @@ def _type_of(schema: dict[str, Any], root: dict[str, Any]) -> TypeInformation:
         "boolean": Types.BOOLEAN,
     }
     if kind not in simple:
-        raise InvalidProgramError(f"the JSON schema has a type that is not supported: {schema!r}")
+        raise InvalidProgramError(f"the JSON schema has an unsupported type: {schema!r}")
     return simple[kind]()
 
 
@@ -56,7 +56,7 @@ def _resolve(reference: str, root: dict[str, Any]) -> dict[str, Any]:
         raise InvalidProgramError(f"the JSON schema refers to another document: {reference!r}")
     for step in reference[2:].split("/"):
         if step not in found:
-            raise InvalidProgramError(f"the JSON schema refers to something it does not have: {reference!r}")
+            raise InvalidProgramError(f"the JSON schema refers to a missing definition: {reference!r}")
         found = found[step]
     result: dict[str, Any] = found
     return result

@@ -1,4 +1,4 @@
-"""ORC: rows in columns, through Arrow."""
+"""ORC files, read and written with Arrow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _shape(path: str, modified: int, size: int) -> tuple[int, int]:
 
 
 class OrcColumnarRowInputFormat(BulkFormat):
-    """Rows of ORC files, for a FileSource; with a row type, only its columns. Units are stripes."""
+    """Reads rows of ORC files for a FileSource; with a row type, only its columns. Units are stripes."""
 
     def __init__(self, row_type: RowTypeInfo | None = None) -> None:
         self._row_type = None if row_type is None else as_row_type(row_type)
@@ -64,13 +64,13 @@ class OrcColumnarRowInputFormat(BulkFormat):
 
 
 class OrcBulkWriters:
-    """ORC files, for a FileSink."""
+    """Creates writers of ORC files for a FileSink."""
 
     @staticmethod
     def for_row_type(
         row_type: RowTypeInfo, writer_properties: Any = None, hadoop_config: Any = None
     ) -> BulkWriterFactory:
-        """Writers of rows of the type."""
+        """Create a factory of writers for rows of the type."""
         return _OrcWriterFactory(as_row_type(row_type))
 
 

@@ -1,4 +1,4 @@
-"""Parquet: rows in columns, through Arrow."""
+"""Parquet files, read and written with Arrow."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _ROWS_PER_GROUP = 65_536
 
 @lru_cache(maxsize=1_024)
 def _group_ends(path: str, modified: int, size: int) -> list[int]:
-    """The row after each row group; the footer of a file is read once."""
+    """Return the row after each row group. The footer of a file is read once."""
     metadata = pq.read_metadata(path)
     return list(accumulate(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)))
 
 
 def group_ends(path: str) -> list[int]:
-    """The row after each row group of a file."""
+    """Return the row after each row group of a file."""
     status = Path(path).stat()
     try:
         return _group_ends(path, status.st_mtime_ns, status.st_size)
@@ -48,7 +48,7 @@ def group_ends(path: str) -> list[int]:
 
 
 class _ParquetReading:
-    """Units are rows; ranges end with row groups where they can, so that no group is decoded twice."""
+    """Reads ranges of rows. If possible, ranges end with row groups, so that no group is decoded twice."""
 
     columns: list[str] | None = None
 
@@ -65,7 +65,7 @@ class _ParquetReading:
         return end - start
 
     def batches(self, path: str, start: int, end: int) -> Iterator[Any]:
-        """The record batches of a range of rows."""
+        """Yield the record batches of a range of rows."""
         ends = group_ends(path)
         begins = [0, *ends[:-1]]
         groups = [index for index, row in enumerate(ends) if row > start and begins[index] < end]
@@ -85,9 +85,9 @@ class _ParquetReading:
 
 
 class ParquetColumnarRowInputFormat(_ParquetReading, BulkFormat):
-    """Rows of Parquet files, for a FileSource; with a row type, only its columns.
+    """Reads rows of Parquet files for a FileSource; with a row type, only its columns.
 
-    The parameters after the first are PyFlink's and have no effect: Arrow's defaults are what they ask for.
+    The parameters after the first are PyFlink's. They have no effect, because they are Arrow's defaults.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class ParquetColumnarRowInputFormat(_ParquetReading, BulkFormat):
 
 
 class AvroParquetReaders:
-    """Parquet files as generic records."""
+    """Reads Parquet files as generic records."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
-        """Records are dicts with the fields of the schema."""
+        """Create a format whose records are dicts with the fields of the schema."""
         return _GenericParquetFormat(schema)
 
 
@@ -129,23 +129,23 @@ class _GenericParquetFormat(_ParquetReading, StreamFormat):
 
 
 class ParquetBulkWriters:
-    """Parquet files, for a FileSink."""
+    """Creates writers of Parquet files for a FileSink."""
 
     @staticmethod
     def for_row_type(
         row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False, compression: str = "snappy"
     ) -> BulkWriterFactory:
-        """Writers of rows of the type."""
+        """Create a factory of writers for rows of the type."""
         row_type = as_row_type(row_type)
         return _ParquetWriterFactory(row_type, arrow_schema(row_type), compression)
 
 
 class AvroParquetWriters:
-    """Generic records as Parquet files."""
+    """Writes generic records to Parquet files."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Writers of dicts with the fields of the schema."""
+        """Create a factory of writers for dicts with the fields of the schema."""
         avro = AvroColumns(schema)
         names = avro.schema.names
         row_type = Types.ROW_NAMED(names, [Types.PICKLED_BYTE_ARRAY() for _ in names])
@@ -164,7 +164,7 @@ class _ParquetWriterFactory(RowDataBulkWriterFactory):
 
 
 class _ParquetWriter(BulkWriter):
-    """Rows wait for a row group to be full."""
+    """Collects rows until a row group is full."""
 
     def __init__(self, writer: Any, factory: _ParquetWriterFactory) -> None:
         self._writer = writer

@@ -1,6 +1,6 @@
-"""Dataclasses, named tuples and pydantic models as schemas: from plain values to objects and back.
+"""Dataclasses, named tuples and pydantic models as schemas: converts plain values to objects and back.
 
-``reader(cls)`` compiles a function once; it checks every field. A field that is missing takes its default.
+``reader(cls)`` compiles a function once; the function checks all fields. A missing field takes its default.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["RecordClassError", "plain", "reader", "record_fields", "text_reader"
 
 Read = Callable[[Any], Any]
 _MISSING: Any = object()
-_NO_DEFAULT = type(dataclasses.MISSING)  # a class that was pickled by value comes with a copy of MISSING
+_NO_DEFAULT = type(dataclasses.MISSING)  # a class pickled by value has a copy of MISSING
 _CLASS = "a dataclass, a NamedTuple, a TypedDict or a pydantic model"
 
 
 class RecordClassError(ValueError):
-    """A value that does not fit a field; the message names the field."""
+    """Raised for a value that does not fit a field. The message names the field."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Field:
 
 
 def record_fields(cls: Any) -> dict[str, Any]:
-    """The fields of a class and their types.
+    """Return the fields of a class and their types.
 
     >>> class Point(typing.NamedTuple):
     ...     x: int
@@ -52,7 +52,7 @@ def record_fields(cls: Any) -> dict[str, Any]:
 
 def _fields(cls: Any) -> dict[str, _Field]:
     if not isinstance(cls, type):
-        raise InvalidProgramError(f"a schema is {_CLASS}, got {shorten(cls)}")
+        raise InvalidProgramError(f"a schema must be {_CLASS}, got {shorten(cls)}")
     models = getattr(cls, "model_fields", None)
     if models is not None:
         return {name: _Field(field.annotation, None) for name, field in models.items()}
@@ -73,7 +73,7 @@ def _fields(cls: Any) -> dict[str, _Field]:
         }
     if typing.is_typeddict(cls):
         return {name: _Field(hint, None) for name, hint in hints.items()}
-    raise InvalidProgramError(f"a schema is {_CLASS}, and {cls.__name__} is none of these")
+    raise InvalidProgramError(f"a schema must be {_CLASS}, but {cls.__name__} is not")
 
 
 def _default(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
@@ -88,7 +88,7 @@ def _same(value: Any) -> Any:
 
 
 def reader(annotation: Any) -> Read:
-    """What makes a value of that type of what JSON can hold.
+    """Return the function that converts a JSON value to the type.
 
     >>> reader(dict[str, list[datetime]])({"a": ["2026-05-01"]})
     {'a': [datetime.datetime(2026, 5, 1, 0, 0)]}
@@ -184,7 +184,7 @@ def _read_enum(kind: type[Enum], value: Any) -> Enum:
 
 def _read_literal(choices: tuple[Any, ...], value: Any) -> Any:
     if value not in choices:
-        raise RecordClassError(f"{shorten(value)} is none of {', '.join(map(repr, choices))}")
+        raise RecordClassError(f"{shorten(value)} is not one of {', '.join(map(repr, choices))}")
     return value
 
 
@@ -238,7 +238,7 @@ _FROM_TEXT: dict[type, Read] = {
 
 
 def text_reader(annotation: Any) -> Read:
-    """What makes a value of that type of a text, as in CSV. An empty text is None where the type allows it.
+    """Return the function that converts text, as in CSV, to the type. Empty text is None if the type allows it.
 
     >>> text_reader(int)("7"), text_reader(float | None)(""), text_reader(bool)("true")
     (7, None, True)
@@ -268,7 +268,7 @@ _PARSED: dict[Any, Read] = {bool: _bool, int: int, float: float}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: objects as dicts, times in ISO format.
+    """Convert a value to JSON's types: objects to dicts, times to ISO format.
 
     >>> plain({"at": date(2026, 5, 1), "price": Decimal("1.50"), "tags": {"a"}})
     {'at': '2026-05-01', 'price': '1.50', 'tags': ['a']}

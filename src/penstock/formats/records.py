@@ -1,6 +1,6 @@
-"""``Json(Order)``, ``Csv(Order)`` and ``Text()``: formats of messages and of files, with a class as schema.
+"""``Json(Order)``, ``Csv(Order)`` and ``Text()``: formats of messages and files, with a class as the schema.
 
-One object does for all ends of a job: the value of a Kafka source or sink, the format of a file source or sink.
+One object serves all connectors: the value of a Kafka source or sink, the format of a file source or sink.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class RecordFormat(DeserializationSchema[T], SerializationSchema, Generic[T]):
 
     @abstractmethod
     def read(self, data: bytes) -> T:
-        """The record in some bytes; raises a ValueError that says what is wrong."""
+        """Return the record in some bytes, or raise a ValueError that says what is wrong."""
 
     @abstractmethod
     def serialize(self, value: T) -> bytes:
-        """The bytes of a record, without an end of line."""
+        """Return the bytes of a record, without a line end."""
 
     def deserialize(self, message: bytes) -> T:
         try:
@@ -42,16 +42,16 @@ class RecordFormat(DeserializationSchema[T], SerializationSchema, Generic[T]):
             raise RecordFormatError(f"not a record of {self!r}: {error}", message=message) from None
 
     def file_format(self) -> FileFormat[T]:
-        """The format of files with a record in each line, for a FileSource."""
+        """Return the format of files with one record per line, for a FileSource."""
         return _Lines(self)
 
     def encoder(self) -> Encoder:
-        """The format of files with a record in each line, for a FileSink."""
+        """Return the encoder of files with one record per line, for a FileSink."""
         return _LineEncoder(self)
 
 
 class Json(RecordFormat[T]):
-    """JSON objects, one per message or line. Without a class, records are what JSON makes of them.
+    """JSON objects, one per message or line. Without a class, records are the values that JSON contains.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -92,7 +92,7 @@ class Json(RecordFormat[T]):
 class Csv(RecordFormat[T]):
     r"""Lines of values, in the order of the fields of a class.
 
-    :param header: files begin with a line of names, which is skipped
+    :param header: files begin with a line of column names, which is skipped
 
     >>> from typing import NamedTuple
     >>> class Order(NamedTuple):
@@ -106,7 +106,9 @@ class Csv(RecordFormat[T]):
         self._class = record_class
         self._names = list(record_fields(record_class))
         if len(separator) != 1 or len(quote) != 1:
-            raise InvalidProgramError(f"separator and quote are one character each, got {separator!r} and {quote!r}")
+            raise InvalidProgramError(
+                f"separator and quote must be one character each, got {separator!r} and {quote!r}"
+            )
         self._dialect: dict[str, Any] = {"delimiter": separator, "quotechar": quote, "lineterminator": ""}
         self.lines_to_skip = int(header)
         self._readers: list[Read] | None = None
@@ -167,7 +169,7 @@ class Text(RecordFormat[str]):
 
 
 class _Lines(LineFormat[T]):
-    """A record in each line; empty lines are left out unless they are text."""
+    """One record per line. Empty lines are skipped unless the records are text."""
 
     def __init__(self, record_format: RecordFormat[T]) -> None:
         super().__init__()

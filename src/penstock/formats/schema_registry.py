@@ -1,6 +1,6 @@
-"""Avro with a schema registry: messages begin with a zero byte and the id of the schema they were written with.
+"""Avro with a schema registry: messages begin with a zero byte and the id of the schema of their writer.
 
-The registry is asked over its REST interface, by plain HTTP: no client package is needed.
+It uses the registry's REST API over HTTP, without a client package.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ _FIRST_PAUSE_SECONDS = 0.05
 
 
 class SchemaRegistry:
-    """A registry's REST interface; answers are kept, since an id never changes its meaning.
+    """A client of a registry's REST API. It caches responses, since the meaning of an id never changes.
 
-    :param url: one address, or several with commas: the next one is asked if one is away
+    :param url: one address, or several separated by commas; if one is unavailable, the next is used
     :param credentials: user and password, for basic authentication
     """
 
     def __init__(self, url: str, credentials: tuple[str, str] | None = None, timeout_ms: int = 10_000) -> None:
         self._urls = [one.strip().rstrip("/") for one in url.split(",")]
         if not all(one.startswith(("http://", "https://")) for one in self._urls):
-            raise InvalidProgramError(f"a schema registry has an address such as http://localhost:8081, got {url!r}")
+            raise InvalidProgramError(
+                f"the address of a schema registry must be like http://localhost:8081, got {url!r}"
+            )
         self._credentials = credentials
         self._timeout_ms = timeout_ms
         self._schemas: dict[int, AvroSchema] = {}
@@ -54,19 +56,19 @@ class SchemaRegistry:
         return {**self.__dict__, "_schemas": {}, "_ids": {}}
 
     def schema(self, schema_id: int) -> AvroSchema:
-        """The schema with an id; raises :class:`RecordFormatError` if it is unknown."""
+        """Return the schema with an id, or raise :class:`RecordFormatError` if it is unknown."""
         found = self._schemas.get(schema_id)
         if found is None:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}", None)
             if answer is None:
-                raise RecordFormatError(f"the schema registry at {self._urls[0]} knows no schema {schema_id}")
+                raise RecordFormatError(f"the schema registry at {self._urls[0]} has no schema {schema_id}")
             if answer.get("schemaType", "AVRO") != "AVRO":
                 raise RecordFormatError(f"schema {schema_id} is of type {answer['schemaType']}, not Avro")
             found = self._schemas[schema_id] = AvroSchema.parse_string(answer["schema"])
         return found
 
     def register(self, subject: str, schema: str) -> int:
-        """The id of a schema of a subject, which is registered if it is new."""
+        """Return the id of a schema of a subject. A new schema is registered."""
         known = self._ids.get((subject, schema))
         if known is None:
             path = f"/subjects/{quote(subject, safe='')}/versions"
@@ -90,7 +92,7 @@ class SchemaRegistry:
                     if error.code == 404:
                         return None
                     if error.code < 500 and error.code != 429:
-                        raise JobExecutionError(f"the schema registry at {url} refused {path}: {problem}") from None
+                        raise JobExecutionError(f"the schema registry at {url} rejected {path}: {problem}") from None
                 except OSError as error:
                     problem = str(error)
         raise JobExecutionError(f"the schema registry at {', '.join(self._urls)} does not answer {path}: {problem}")
@@ -107,9 +109,9 @@ class SchemaRegistry:
 
 
 class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
-    """Rows of messages that name the schema they were written with.
+    """Reads rows from messages that contain the id of their writer's schema.
 
-    With a schema of the reader, records are read as such, by Avro's rules of evolution; without, as they were written.
+    With a reader schema, records are converted to it by Avro's rules of evolution. Without, they stay as written.
 
     :param registry: a :class:`SchemaRegistry`, or its address
     """
@@ -128,7 +130,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def for_generic(avro_schema_string: str, registry: SchemaRegistry | str) -> DeserializationSchema:
-        """Flink's name."""
+        """Create the schema with Flink's name."""
         return ConfluentRegistryAvroDeserializationSchema(registry, avro_schema_string)
 
     def deserialize(self, message: bytes) -> Row | None:
@@ -153,11 +155,11 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
             record = fastavro_module().schemaless_reader(stream, written.parsed, wanted.parsed)
         except Exception as error:
             raise RecordFormatError(
-                f"no Avro record of schema {schema_id}, read as {wanted!r}: {type(error).__name__}: {error}",
+                f"not an Avro record of schema {schema_id}, read as {wanted!r}: {type(error).__name__}: {error}",
                 message=message,
             ) from None
         if stream.tell() != len(message) - _HEADER.size:
-            raise RecordFormatError(f"bytes are left behind a record of schema {schema_id}", message=message)
+            raise RecordFormatError(f"extra bytes follow a record of schema {schema_id}", message=message)
         return avro_row(wanted, record)
 
     def get_produced_type(self) -> TypeInformation:
@@ -165,9 +167,9 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 
 
 class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
-    """Rows, or dicts, as messages that name their schema, which is registered for a subject when the task starts.
+    """Writes rows or dicts as messages that contain the id of their schema. The task registers the schema at startup.
 
-    :param subject: usually the topic's name and ``-value``
+    :param subject: the subject, usually the topic's name and ``-value``
     """
 
     def __init__(self, subject: str, avro_schema_string: str, registry: SchemaRegistry | str) -> None:
@@ -179,7 +181,7 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
 
     @staticmethod
     def for_generic(subject: str, avro_schema_string: str, registry: SchemaRegistry | str) -> SerializationSchema:
-        """Flink's name."""
+        """Create the schema with Flink's name."""
         return ConfluentRegistryAvroSerializationSchema(subject, avro_schema_string, registry)
 
     def open(self) -> None:
@@ -191,5 +193,5 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
         try:
             fastavro_module().schemaless_writer(stream, self._schema.parsed, avro_record(value, self._schema))
         except Exception as error:
-            raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=value) from None
+            raise RecordFormatError(f"not a record of {self._schema!r}: {error}", message=value) from None
         return stream.getvalue()

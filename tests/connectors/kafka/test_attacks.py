@@ -108,7 +108,7 @@ def test_a_first_commit_left_open_under_a_former_prefix_is_an_error_that_says_wh
     monkeypatch.undo()
     monkeypatch.setattr(committer, "_ANSWER_SECONDS", 2)
     program.prefix = f"another-{program.target}"
-    with pytest.raises(KafkaError, match=r"a transaction of the former one may still be open: go back to that prefix"):
+    with pytest.raises(KafkaError, match=r"a transaction of the old one may still be open: use the old prefix"):
         program.start().run()
     monkeypatch.undo()
     program.prefix = former

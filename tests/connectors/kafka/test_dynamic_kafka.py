@@ -52,9 +52,9 @@ def test_what_is_missing_or_cannot_be_is_said():
         builder().build()
     with pytest.raises(InvalidProgramError, match="needs set_stream_ids"):
         builder().set_kafka_metadata_service(ANY).build()
-    with pytest.raises(InvalidProgramError, match="and once"):
+    with pytest.raises(InvalidProgramError, match="only once"):
         builder().set_stream_ids({"a"}).set_stream_pattern("b")
-    with pytest.raises(InvalidProgramError, match="are a set"):
+    with pytest.raises(InvalidProgramError, match="must be a set"):
         builder().set_stream_ids("abc")
     with pytest.raises(InvalidProgramError, match="the properties of the cluster"):
         SingleClusterTopicMetadataService("main", {})

@@ -104,6 +104,6 @@ def test_a_job_without_a_lease_is_told_that_another_one_has_its_transactional_id
     first, second = topic.committer(epoch=0), topic.committer(epoch=0)
     first.commit(topic.committables("a", 1), 1)
     second.commit(topic.committables("b", 2), 2)
-    with pytest.raises(Exception, match="another job has taken over the transactional id"):
+    with pytest.raises(Exception, match="another job took over the transactional id"):
         first.commit(topic.committables("c", 3), 3)
     assert topic.values == ["a", "b"]

@@ -167,7 +167,7 @@ def test_the_old_producer_may_lose_records_only_if_told(kafka):
 def test_the_old_connectors_say_what_is_missing():
     with pytest.raises(InvalidProgramError, match=r"needs topics, and the property bootstrap\.servers"):
         FlinkKafkaConsumer("t", SimpleStringSchema(), {})
-    with pytest.raises(InvalidProgramError, match=r"auto\.offset\.reset is earliest, latest or none"):
+    with pytest.raises(InvalidProgramError, match=r"auto\.offset\.reset must be earliest, latest or none"):
         FlinkKafkaConsumer("t", SimpleStringSchema(), {"bootstrap.servers": "x", "auto.offset.reset": "middle"})
     with pytest.raises(InvalidProgramError, match=r"needs the property bootstrap\.servers"):
         FlinkKafkaProducer("t", SimpleStringSchema(), {})

@@ -332,7 +332,7 @@ def test_a_zombie_is_fenced_off(kafka):
     program.checkpoint = zombie.snapshot()
     successor = program.start()
     successor.run_batch()
-    with pytest.raises(KafkaError, match=f"another job has taken over the transactional id 'count-{program.target}'"):
+    with pytest.raises(KafkaError, match=f"another job took over the transactional id 'count-{program.target}'"):
         zombie.run()
     successor.run()
     program.check()
@@ -427,14 +427,17 @@ def test_a_checkpoint_without_output_needs_no_transaction(kafka, monkeypatch):
             ),
             "needs set_transactional_id_prefix",
         ),
-        (lambda: KafkaSink.builder().set_delivery_guarantee("exactly-once"), "DeliveryGuarantee is needed"),
+        (lambda: KafkaSink.builder().set_delivery_guarantee("exactly-once"), "expected a DeliveryGuarantee"),
         (lambda: KafkaSink.builder().set_record_serializer(str), "takes a KafkaRecordSerializationSchema"),
         (lambda: KafkaRecordSerializationSchema.builder().build(), "needs set_topic"),
         (lambda: KafkaRecordSerializationSchema.builder().set_topic("t").build(), "needs set_value_serialization"),
         (lambda: KafkaRecordSerializationSchema.builder().set_topic("t").set_topic("u"), "takes one topic"),
         (lambda: KafkaRecordSerializationSchema.builder().set_topic_selector("t"), "takes a KafkaTopicSelector"),
         (lambda: KafkaRecordSerializationSchema.builder().set_partitioner(len), "takes a FlinkKafkaPartitioner"),
-        (lambda: KafkaRecordSerializationSchema.builder().set_key_serialization_schema(str), "SerializationSchema is"),
+        (
+            lambda: KafkaRecordSerializationSchema.builder().set_key_serialization_schema(str),
+            "expected a SerializationSchema",
+        ),
     ],
 )
 def test_the_builder_says_what_is_wrong(build, message):

@@ -99,7 +99,7 @@ def test_given_offsets_and_the_strategy_for_the_others(kafka):
     program = Program(kafka)
     none = KafkaOffsetsInitializer.offsets(given, KafkaOffsetResetStrategy.NONE)
     program.builder.set_topics(topic).set_starting_offsets(none)
-    with pytest.raises(KafkaError, match=rf"no offset to begin with for partition {topic}-1: 99 is not within 0 to 4"):
+    with pytest.raises(KafkaError, match=rf"no starting offset for partition {topic}-1: 99 is not within 0 to 4"):
         program.run()
 
 
@@ -123,7 +123,7 @@ def test_committed_offsets_are_those_of_the_group(kafka):
     third = Program(kafka)
     third.builder.set_topics(topic).set_group_id(f"unknown-{topic}")
     third.builder.set_starting_offsets(KafkaOffsetsInitializer.committed_offsets())
-    with pytest.raises(KafkaError, match=r"the consumer group has none; give a KafkaOffsetResetStrategy"):
+    with pytest.raises(KafkaError, match=r"the consumer group has none; pass a KafkaOffsetResetStrategy"):
         third.run()
 
 
@@ -274,12 +274,12 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_it(kafka):
         (lambda builder: builder, "needs set_topics"),
         (lambda builder: builder.set_topics("a").set_topic_pattern("b"), "takes one of topics, topic pattern"),
         (lambda builder: builder.set_topics(), "set_topics.. takes names"),
-        (lambda builder: builder.set_topic_pattern("("), "is not one"),
+        (lambda builder: builder.set_topic_pattern("("), "is not valid"),
         (lambda builder: builder.set_partitions(["a"]), "takes KafkaTopicPartitions"),
-        (lambda builder: builder.set_starting_offsets("earliest"), "KafkaOffsetsInitializer is needed"),
+        (lambda builder: builder.set_starting_offsets("earliest"), "expected a KafkaOffsetsInitializer"),
         (
             lambda builder: builder.set_topics("a").set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()),
-            "set_group_id.. is missing",
+            "call set_group_id",
         ),
         (lambda builder: KafkaSource.builder().set_topics("a"), "needs set_bootstrap_servers"),
         (

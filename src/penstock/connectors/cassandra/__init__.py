@@ -1,19 +1,19 @@
-"""Rows into Cassandra, by upserts; needs the extra ``cassandra``.
+"""Writes rows to Cassandra with upserts. Needs the extra ``cassandra``.
 
-A write to Cassandra is an upsert: the last row of a primary key stays. The timestamp of a write decides which row is
-the last, and these sinks take it from the batch. A batch that is repeated after a failure therefore writes the same
-rows with the same timestamps, and replaces nothing newer. Programs that are not deterministic need the write-ahead
-log: it writes rows when their checkpoint is complete.
+A write to Cassandra is an upsert: the last row with a primary key remains. The timestamp of a write decides which row
+is the last, and these sinks take it from the batch. If a batch is repeated after a failure, it therefore writes the
+same rows with the same timestamps and replaces nothing newer. Programs that are not deterministic need the write-ahead
+log, which writes rows when their checkpoint completes.
 
-| file | what it is |
+| file | content |
 |---|---|
-| `options.py` | where Cassandra is, how dataclasses are written, what happens to a write that fails |
+| `options.py` | the connection, the mapping of dataclasses, the handling of failed writes |
 | `mapping.py` | dataclasses as rows of a table |
-| `statements.py` | a record as a statement and its values |
+| `statements.py` | converts a record to a statement and its values |
 | `connection.py` | a session and its prepared statements |
-| `executor.py` | many writes at once, and again while Cassandra is away |
-| `writer.py` | the sink that writes as records come |
-| `write_ahead.py` | the sink that writes after the checkpoint, and the table of what it has written |
+| `executor.py` | concurrent writes, with retries while Cassandra is unavailable |
+| `writer.py` | the sink that writes records as they arrive |
+| `write_ahead.py` | the sink that writes after the checkpoint, and the table of its writes |
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ __all__ = ["Connection", "is_temporary"]
 
 
 class Connection:
-    """One session, created on demand, also after :meth:`close`."""
+    """A session that is created on demand, also after :meth:`close`."""
 
     def __init__(self, builder: ClusterBuilder) -> None:
         self._builder = builder
@@ -22,7 +22,7 @@ class Connection:
         self._timestamp: int | None = None
 
     def open(self) -> Any:
-        """The session."""
+        """Return the session."""
         if self._session is None:
             _require_driver()
             self._cluster = self._builder.build_cluster()
@@ -35,18 +35,18 @@ class Connection:
         return self._session
 
     def execute(self, cql: str, values: Sequence[Any] | None = None) -> Any:
-        """Run a statement and wait for its rows."""
+        """Execute a statement and wait for its rows."""
         return self.open().execute(cql, values)
 
     def prepare(self, cql: str) -> Any:
-        """The statement, prepared once in a session."""
+        """Prepare a statement, once per session."""
         session = self.open()
         if cql not in self._prepared:
             self._prepared[cql] = session.prepare(cql)
         return self._prepared[cql]
 
     def execute_async(self, statement: Any, *, timestamp: int, trace: bool) -> Any:
-        """Start a write with this time, in microseconds; returns the driver's future."""
+        """Start a write with this timestamp, in microseconds, and return the driver's future."""
         session = self.open()
         self._timestamp = timestamp
         try:
@@ -55,11 +55,11 @@ class Connection:
             self._timestamp = None
 
     def _take_over_timestamps(self) -> None:
-        """The driver asks a function for the time of a write, within the call and in its thread."""
+        """Set the function that the driver calls for the timestamp of a write, within the call and in its thread."""
         from cassandra.timestamps import MonotonicTimestampGenerator
 
         default = self._cluster.timestamp_generator
-        if type(default) is MonotonicTimestampGenerator:  # otherwise the user's own, which stays
+        if type(default) is MonotonicTimestampGenerator:  # otherwise keep the user's own
             self._cluster.timestamp_generator = lambda: default() if self._timestamp is None else self._timestamp
 
     def close(self) -> None:
@@ -70,12 +70,12 @@ class Connection:
             cluster.shutdown()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the session: a worker may drop a task without closing it."""
         self.close()
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether the same statement may succeed later: Cassandra is away, busy or slow."""
+    """Whether the same statement may succeed later: Cassandra is unavailable, overloaded or slow."""
     from cassandra import AuthenticationFailed, DriverException, RequestValidationException, UnsupportedOperation
     from cassandra.cluster import NoHostAvailable
     from cassandra.connection import ConnectionBusy, ConnectionException
@@ -83,7 +83,7 @@ def is_temporary(error: BaseException) -> bool:
     from cassandra.protocol import RequestValidationException as Rejected
 
     if isinstance(error, NoHostAvailable) and error.errors:
-        # The driver wraps what the hosts answered, also if they answered that the statement is wrong.
+        # The driver wraps the responses of the hosts, also if they say that the statement is wrong.
         return any(is_temporary(one) for one in _errors_of_hosts(error))
     if isinstance(error, (RequestValidationException, Rejected, AuthenticationFailed, UnsupportedOperation)):
         return False

@@ -1,4 +1,4 @@
-"""Many writes at once, and again while Cassandra is away."""
+"""Concurrent writes, with retries while Cassandra is unavailable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExecutorSettings:
 
 @dataclass(slots=True)
 class _Write:
-    """A record and the time it is written with, which is the same when the write is tried again."""
+    """A record and the timestamp of its write, which stays the same for retries."""
 
     record: Any
     timestamp: int
@@ -39,8 +39,8 @@ class _Write:
 class WriteExecutor:
     """Writes records asynchronously; :meth:`flush` waits until all of them are in Cassandra.
 
-    Writes overtake each other on the way. The times they carry keep their order: of two writes to one row the later
-    one wins, also if the earlier one is tried again.
+    Writes may overtake each other on the way, but their timestamps keep the order: of two writes to one row, the later
+    one wins, even if the earlier one is retried.
     """
 
     def __init__(self, connection: Connection, statements: Statements, settings: ExecutorSettings) -> None:
@@ -53,7 +53,7 @@ class WriteExecutor:
         self._failures: list[tuple[_Write, Exception]] = []
 
     def begin_batch(self, processing_time: int) -> None:
-        """Times of writes follow from the processing time of their batch, in ms. Neither goes back."""
+        """Derive the timestamps of writes from the processing time of the batch, in ms. Neither decreases."""
         self._next_timestamp = max(self._next_timestamp, processing_time * 1_000)
 
     def write_all(self, records: Iterable[Any]) -> None:
@@ -86,7 +86,7 @@ class WriteExecutor:
     def _start_again(self, writes: Sequence[_Write]) -> None:
         try:
             self._connection.open()
-        except Exception as error:  # one attempt to connect, not one for each write
+        except Exception as error:  # connect once, not once for each write
             self._failures += [(write, error) for write in writes]
             return
         for write in writes:
@@ -126,7 +126,7 @@ class WriteExecutor:
             statement.consistency_level = self._statements.consistency_level
         return statement
 
-    # -- called by the driver's own thread -----------------------------------------------------------------------
+    # -- called in the driver's thread ---------------------------------------------------------------------------
 
     def _succeeded(self, rows: Any) -> None:
         with self._changed:
@@ -151,5 +151,5 @@ class WriteExecutor:
         self._settings.failure_handler.on_failure(failure)
 
     def close(self) -> None:
-        """End the session; writes that are under way are dropped."""
+        """Close the session. Writes in flight are dropped."""
         self._connection.close()

@@ -1,4 +1,4 @@
-"""Dataclasses as rows of a table.
+"""Maps dataclasses to rows of a table.
 
 >>> @table(keyspace="example", name="sensors")
 ... @dataclass
@@ -38,11 +38,11 @@ class _Table:
 
 
 def table(name: str, *, keyspace: str | None = None) -> Callable[[C], C]:
-    """A class decorator: objects of this dataclass are rows of a table.
+    """Map a dataclass to a table (class decorator).
 
-    Names are Cassandra's: letters without regard to case, unless they are in double quotes.
+    Names follow Cassandra's rules: they are case-insensitive unless in double quotes.
 
-    :param keyspace: the sink's default keyspace if left out
+    :param keyspace: the default is that of the sink
     """
     mapped = _Table(None if keyspace is None else _identifier(keyspace), _identifier(name))
 
@@ -56,9 +56,9 @@ def table(name: str, *, keyspace: str | None = None) -> Callable[[C], C]:
 
 
 def column(name: str | None = None, *, transient: bool = False, **field: Any) -> Any:
-    """A field with another name in the table, or with none; ``field`` is what ``dataclasses.field`` takes.
+    """Define a field with another column name, or without a column. ``field`` is passed to ``dataclasses.field``.
 
-    :param name: the column; the field's own name if left out
+    :param name: the column; the default is the field's name
     :param transient: leave the field out of the table
     """
     metadata = {**field.pop("metadata", {}), _TRANSIENT: transient}
@@ -68,22 +68,22 @@ def column(name: str | None = None, *, transient: bool = False, **field: Any) ->
 
 
 def is_mapped(cls: type) -> bool:
-    """Whether the class has the decorator."""
+    """Whether the class has the :func:`table` decorator."""
     return hasattr(cls, _ATTRIBUTE)
 
 
 def mapped_fields(cls: type) -> list[str]:
-    """The fields of a mapped dataclass that are columns."""
+    """Return the fields of a mapped dataclass that are columns."""
     return [field.name for field in dataclasses.fields(cls) if not field.metadata.get(_TRANSIENT, False)]
 
 
 def insert_statement(cls: type, options: MapperOptions, default_keyspace: str | None = None) -> str:
-    """The CQL that writes an object of a mapped dataclass; a question mark for each of :func:`mapped_fields`."""
+    """Return the CQL that writes an object of a mapped dataclass, with a question mark for each mapped field."""
     mapped: _Table = getattr(cls, _ATTRIBUTE)
     keyspace = mapped.keyspace or default_keyspace
     if keyspace is None:
         raise InvalidProgramError(
-            f"the table {mapped.name} of {cls.__name__} is in no keyspace: give one to @table, or a default to the sink"
+            f"the table {mapped.name} of {cls.__name__} has no keyspace: pass one to @table, or a default to the sink"
         )
     columns = {field.name: field.metadata.get(_COLUMN, field.name) for field in dataclasses.fields(cls)}
     names = [columns[name] for name in mapped_fields(cls)]

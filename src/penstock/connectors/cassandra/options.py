@@ -29,9 +29,9 @@ class ConsistencyLevel(Enum):
 
 
 class MapperOptions:
-    """Options for writing mapped dataclasses; tuples and rows have their query.
+    """Options for writing mapped dataclasses. For tuples and rows, use the query.
 
-    Options are keywords, or methods as in PyFlink.
+    Set options with keywords, or with methods as in PyFlink.
 
     >>> options = MapperOptions(ttl=1800, consistency_level=ConsistencyLevel.ONE)
     >>> options == MapperOptions().ttl(1800).consistency_level(ConsistencyLevel.ONE)
@@ -56,12 +56,12 @@ class MapperOptions:
         self.used_if_not_exists = if_not_exists
 
     def ttl(self, ttl: int) -> Self:
-        """Seconds after which a row vanishes."""
+        """Set the seconds after which a row expires."""
         self.used_ttl = _at_least(0, ttl, "time to live")
         return self
 
     def timestamp(self, timestamp: int) -> Self:
-        """The time of every write, in microseconds since 1970. The default is the time of the batch."""
+        """Set the timestamp of all writes, in µs since the epoch. The default is the time of the batch."""
         self.used_timestamp = timestamp
         return self
 
@@ -71,17 +71,17 @@ class MapperOptions:
         return self
 
     def tracing(self, enabled: bool) -> Self:
-        """Whether Cassandra traces the writes."""
+        """Set whether Cassandra traces the writes."""
         self.used_tracing = enabled
         return self
 
     def save_null_fields(self, enabled: bool) -> Self:
-        """Whether a field that is None deletes the column's value. The default is True."""
+        """Set whether a field that is None deletes the column's value. The default is True."""
         self.used_save_null_fields = enabled
         return self
 
     def if_not_exists(self, enabled: bool) -> Self:
-        """Whether existing rows stay unchanged. This costs a round of consensus for every write."""
+        """Set whether existing rows stay unchanged. This costs a consensus round for each write."""
         self.used_if_not_exists = enabled
         return self
 
@@ -92,9 +92,9 @@ class MapperOptions:
 
 
 class ClusterBuilder:
-    """Builds connections to Cassandra. Tasks connect, so its contents must be picklable.
+    """Builds connections to Cassandra. Tasks open them, so the builder must be picklable.
 
-    Give the arguments of ``cassandra.cluster.Cluster``, or a function that returns one; or override
+    Pass the arguments of ``cassandra.cluster.Cluster`` or a function that returns one, or override
     :meth:`build_cluster`.
 
     >>> builder = ClusterBuilder(contact_points=["cassandra-1", "cassandra-2"], port=9042)
@@ -109,7 +109,7 @@ class ClusterBuilder:
         self._settings = settings
 
     def build_cluster(self) -> Any:
-        """A new ``cassandra.cluster.Cluster``; not connected yet."""
+        """Create a ``cassandra.cluster.Cluster`` that is not connected yet."""
         return _new_cluster(self._settings) if self._build is None else self._build()
 
 
@@ -119,28 +119,28 @@ def _new_cluster(settings: dict[str, Any]) -> Any:
 
     settings = dict(settings)
     if "load_balancing_policy" not in settings:
-        # The driver's own default; it warns unless it is given.
+        # The driver's own default, given explicitly because it warns otherwise.
         default = ExecutionProfile(load_balancing_policy=default_lbp_factory())
         settings.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: default})
-    # Every Cassandra since 2.2 speaks version 4. Without a version the driver tries newer ones first, and logs a
-    # warning for each.
+    # All Cassandra versions since 2.2 support protocol version 4. Without a version, the driver tries newer ones first
+    # and logs a warning for each.
     settings.setdefault("protocol_version", ProtocolVersion.V4)
     return Cluster(**settings)
 
 
 class CassandraWriteError(PenstockError):
-    """Cassandra did not take a record. The driver's own error is ``__cause__`` where the write failed."""
+    """Raised when Cassandra rejects a record. ``__cause__`` is the driver's error."""
 
     def __init__(self, record: str, reason: str) -> None:
-        super().__init__(f"Cassandra did not take the record {record}: {reason}")
+        super().__init__(f"Cassandra rejected the record {record}: {reason}")
         self.record = record
         self.reason = reason
 
 
 class CassandraFailureHandler:
-    """Decides what a write that failed means. By default it fails the job.
+    """Handles a failed write. By default it fails the job.
 
-    Give a function, or override :meth:`on_failure`. Writes that fail because Cassandra is away or busy are tried again
+    Pass a function, or override :meth:`on_failure`. If Cassandra is unavailable or overloaded, a write is retried
     first.
 
     >>> skipped = CassandraFailureHandler(lambda failure: print("skipped:", failure.record))
@@ -155,11 +155,11 @@ class CassandraFailureHandler:
 
     @staticmethod
     def no_op() -> CassandraFailureHandler:
-        """The default: any failure fails the job."""
+        """Return the default handler, which fails the job."""
         return CassandraFailureHandler()
 
     def on_failure(self, failure: CassandraWriteError) -> None:
-        """Return to skip the record, raise to fail the job."""
+        """Handle the failure: return to skip the record, or raise to fail the job."""
         if self._handler is None:
             raise failure
         self._handler(failure)

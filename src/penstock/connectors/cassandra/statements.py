@@ -1,4 +1,4 @@
-"""A record as a statement and the values of its question marks."""
+"""Converts a record to a statement and the values of its question marks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MappedStatements", "QueryStatements", "Statements"]
 
 
 class Statements(ABC):
-    """Turns records into statements."""
+    """Converts records to statements."""
 
     consistency_level: int | None = None
     tracing: bool = False
@@ -28,11 +28,11 @@ class Statements(ABC):
 
     @abstractmethod
     def bind(self, record: Any) -> tuple[str, Sequence[Any]]:
-        """The CQL text and its values."""
+        """Return the CQL text and its values."""
 
 
 class QueryStatements(Statements):
-    """One query for all records, which are tuples or rows: a field for each question mark."""
+    """Uses one query for all records, which are tuples or rows with a field for each question mark."""
 
     def __init__(self, query: str, row_type: RowTypeInfo | None, *, nulls_delete: bool) -> None:
         self._query = query
@@ -53,7 +53,7 @@ class QueryStatements(Statements):
 
 
 class MappedStatements(Statements):
-    """An INSERT for each class of mapped dataclasses."""
+    """Uses an INSERT for each mapped dataclass."""
 
     def __init__(self, options: MapperOptions, keyspace: str | None, *, nulls_delete: bool) -> None:
         self._options = options
@@ -74,8 +74,8 @@ class MappedStatements(Statements):
     def _statement(self, cls: type, record: Any) -> tuple[str, Callable[[Any], Any], bool]:
         if not is_mapped(cls):
             raise InvalidProgramError(
-                f"without a query a record is a dataclass with @table, got {shorten(record)}: set a query for tuples "
-                "and rows"
+                f"without a query, records must be dataclasses with @table, got {shorten(record)}: set a query for "
+                "tuples and rows"
             )
         names = mapped_fields(cls)
         return insert_statement(cls, self._options, self._keyspace), attrgetter(*names), len(names) == 1
@@ -83,12 +83,12 @@ class MappedStatements(Statements):
 
 def _not_a_row(record: Any) -> str:
     if dataclasses.is_dataclass(record):
-        return f"a query is for tuples and rows, got the dataclass {shorten(record)}: leave the query out, use @table"
+        return f"a query is for tuples and rows, got the dataclass {shorten(record)}: use @table without a query"
     return f"a query takes tuples and rows with a field for each question mark, got {shorten(record)}"
 
 
 def _driver_values(fields: Sequence[Any]) -> Sequence[Any]:
-    """The fields as the driver takes them; the same object if nothing is to be done."""
+    """Convert the fields for the driver. Return the same object if nothing changes."""
     if any(isinstance(field, _CONVERTED) for field in fields):
         return [_driver_value(field) for field in fields]
     return fields

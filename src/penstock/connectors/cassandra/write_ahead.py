@@ -1,4 +1,4 @@
-"""The sink that writes after the checkpoint, and the table that records its writes."""
+"""The sink that writes after the checkpoint, and the table of its writes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _KEYSPACE = "penstock_auxiliary"
 
 
 class CassandraWriteAheadSink(GenericWriteAheadSink):
-    """Writes the records of a checkpoint when it is complete.
+    """Writes the records of a checkpoint when it completes.
 
-    Records wait in the log beside the checkpoint. What a second run of a batch makes of its input does therefore not
-    matter: only what was logged is written, and written again with the same times.
+    Records wait in the log with the checkpoint. A second run of a batch may therefore differ: only logged records are
+    written, and always with the same timestamps.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class CassandraWriteAheadSink(GenericWriteAheadSink):
 
 
 class CassandraCommitter(CheckpointCommitter):
-    """Remembers in a table of Cassandra which checkpoints were written.
+    """Records in a table of Cassandra which checkpoints were written.
 
     The table is ``checkpoints``, with a row for each job, sink and subtask.
 
-    :param key_space: is created if it does not exist, with one replica
+    :param key_space: the keyspace, which is created with one replica if it does not exist
     """
 
     def __init__(self, builder: ClusterBuilder, key_space: str | None = None) -> None:
@@ -65,7 +65,7 @@ class CassandraCommitter(CheckpointCommitter):
 
     @staticmethod
     def default_checkpoint_committer(builder: ClusterBuilder, key_space: str | None = None) -> CassandraCommitter:
-        """The default committer of a write-ahead log."""
+        """Create the default committer of a write-ahead log."""
         return CassandraCommitter(builder, key_space)
 
     def create_resource(self) -> None:
@@ -112,4 +112,4 @@ class CassandraCommitter(CheckpointCommitter):
             if not is_temporary(error):
                 raise
             self._connection.close()
-            raise RetryCommitError(f"Cassandra is away: {error}") from error
+            raise RetryCommitError(f"Cassandra is unavailable: {error}") from error

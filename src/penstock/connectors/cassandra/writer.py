@@ -1,4 +1,4 @@
-"""The sink that writes as records come: at least once, and exactly once in effect."""
+"""The sink that writes records as they arrive: at-least-once, and effectively exactly-once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CassandraUpsertSink"]
 
 
 class CassandraUpsertSink(Sink):
-    """Writes records while their batch runs; all of them are in Cassandra before its checkpoint is complete."""
+    """Writes records while their batch runs. All of them are in Cassandra before its checkpoint completes."""
 
     def __init__(self, builder: ClusterBuilder, statements: Statements, settings: ExecutorSettings) -> None:
         self._builder = builder

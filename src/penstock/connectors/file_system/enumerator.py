@@ -1,4 +1,4 @@
-"""Which files there are, and which parts of them are to be read next. Runs on the driver."""
+"""Lists files and plans which parts of them to read next. Runs on the driver."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class FileSplit(SourceSplit):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of the listing."""
+    """A file in a listing."""
 
     modified: int
     path: str
 
 
 def visible_files(paths: Sequence[str]) -> list[FoundFile]:
-    """All files below the paths without hidden ones, in the order of their modification (rules O01 to O11)."""
+    """Return all visible files below the paths, ordered by modification time (rules O01 to O11)."""
     found: list[FoundFile] = []
     for name in paths:
         path = Path(name)
@@ -48,14 +48,14 @@ def visible_files(paths: Sequence[str]) -> list[FoundFile]:
             try:
                 status = file.stat()
             except FileNotFoundError:
-                continue  # gone since it was listed
+                continue  # deleted since it was listed
             if file.is_file():
                 found.append(FoundFile(status.st_mtime_ns, str(file)))
     return sorted(found, key=lambda file: (file.modified, file.path))
 
 
 class FileEnumerator(SplitEnumerator):
-    """Lists the splits of files, oldest files first; only the next few of them where the rest can be remembered."""
+    """Lists the splits of files, oldest files first. If it can remember the rest, it lists only the next few."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class FileEnumerator(SplitEnumerator):
     ) -> None:
         self._paths = paths
         self._format = file_format
-        self._interval = interval  # seconds between listings; None: the files there are at the beginning
+        self._interval = interval  # seconds between listings; None lists once, at the start
         self._splittable = splittable
         self._reread_modified = reread_modified
         self._clock = clock
@@ -93,7 +93,7 @@ class FileEnumerator(SplitEnumerator):
         self._list_files()
         while self._waiting and (not self._log.durable or len(self._active) < self._window):
             split = self._waiting.popleft()
-            if split.split_id not in self._log.files[split.path].done:  # a replayed batch may have been ahead of us
+            if split.split_id not in self._log.files[split.path].done:  # a replayed batch may have been ahead
                 self._active[split.split_id] = split
         return list(self._active.values())
 
@@ -105,7 +105,7 @@ class FileEnumerator(SplitEnumerator):
             return
         first = self._next_listing == 0.0
         self._next_listing = None if self._interval is None else self._clock() + self._interval
-        if self._interval is None and self._log.listed:  # before the job was started again
+        if self._interval is None and self._log.listed:  # before the job restarted
             for path in self._log.files:
                 self._waiting.extend(self._rest_of(path))
             return
@@ -133,7 +133,7 @@ class FileEnumerator(SplitEnumerator):
         self._waiting.extend(self._splits_of(file.path))
 
     def _rest_of(self, path: str) -> list[FileSplit]:
-        """After a restart: splits that are neither finished nor in the checkpoint."""
+        """Return the splits that, after a restart, are neither finished nor in the checkpoint."""
         done = self._log.files[path].done
         return [split for split in self._splits_of(path) if split.split_id not in done | self._active.keys()]
 
@@ -157,14 +157,14 @@ class FileEnumerator(SplitEnumerator):
         try:
             return self._format.record_count(split.path, start_offset, end_offset)
         except FileNotFoundError:
-            return 1  # the task that reads it says so
+            return 1  # the task that reads it reports that
 
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         assert isinstance(split, FileSplit)
         return bool(offset >= split.end)
 
     def forget(self, split_ids: Sequence[str]) -> bool:
-        """Note that splits are done; without a directory the checkpoint must keep them."""
+        """Record that splits are finished. Without a directory, the checkpoint must keep them."""
         finished: dict[str, list[str]] = {}
         for split_id in split_ids:
             self._active.pop(split_id, None)
@@ -190,10 +190,10 @@ class FileEnumerator(SplitEnumerator):
             split = self.restore_split(split_id)
             assert isinstance(split, FileSplit)
             modified = _parsed(split_id)[1]
-            if split.path not in self._log.files:  # nothing durable but the checkpoint
+            if split.path not in self._log.files:  # only the checkpoint is durable
                 try:
                     length = max(self._format.length(split.path), split.end)
-                except OSError:  # it may be gone by now; what was not read of it fails when it is read
+                except OSError:  # it may be deleted by now; then reading the rest of it fails
                     length = split.end
                 self._log.take(split.path, modified, length)
             if done:
@@ -203,12 +203,12 @@ class FileEnumerator(SplitEnumerator):
 
 
 def _parsed(split_id: str) -> tuple[str, int, int, int]:
-    """Path, time of modification, start and end."""
+    """Return path, modification time, start and end."""
     found = _ID.fullmatch(split_id)
-    if found is None:  # read_text_file() had positions of its own once
+    if found is None:  # read_text_file() once had a different format of positions
         raise CheckpointError(
-            f"the position {split_id!r} of a text file was written by an earlier version, which read such files in "
-            "another way: let that version finish the job, or start it anew"
+            f"the position {split_id!r} of a text file was written by an earlier version, which read such files "
+            "differently: finish the job with that version, or start it without the checkpoint"
         )
     path, modified, start, end = found.groups()
     return path, int(modified), int(start), int(end)

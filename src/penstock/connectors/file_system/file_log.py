@@ -1,5 +1,5 @@
-"""What a file source remembers of the files it has taken: durable, beside the checkpoint, so that the checkpoint itself
-need not name every file ever read.
+"""The log of the files that a file source has taken. It is durable and beside the checkpoint, so that the checkpoint
+need not contain all files ever read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from penstock.runtime.storage.checked_file import checkpoint_writes, make_directory
 
 _LISTED = ""  # no path
-_COMPACT_AFTER = 10_000  # lines that say nothing any more
+_COMPACT_AFTER = 10_000  # obsolete lines
 
 
 @dataclass(slots=True)
 class TakenFile:
-    """A file whose splits were handed out, as it was then."""
+    """A file whose splits were assigned, with its properties at that time."""
 
     modified: int
     length: int
@@ -26,7 +26,7 @@ class TakenFile:
 
 
 class FileLog:
-    """Files taken and splits finished, as lines of JSON that are written before they are used.
+    """The taken files and finished splits, as JSON lines that are written ahead of use.
 
     >>> log = FileLog(None)
     >>> log.take("/in/a", 1, 100)
@@ -65,22 +65,22 @@ class FileLog:
                 self.files[path].done.update(rest)
             else:
                 self.files[path] = TakenFile(*rest)
-        if good < len(data):  # a crash truncated the last line: nothing depends on it yet, so the next line replaces it
+        if good < len(data):  # a crash truncated the last line, on which nothing depends yet: overwrite it
             assert self._path is not None
             os.truncate(self._path, good)
 
     def all_listed(self) -> None:
-        """All files there were when the job was started are taken: those that come later do not concern it."""
+        """Record that all files present at the start are taken. Later files are ignored."""
         self.listed = True
         self._append([[_LISTED]])
 
     def take(self, path: str, modified: int, length: int) -> None:
-        """A file's splits are about to be handed out."""
+        """Record a file before its splits are assigned."""
         self.files[path] = TakenFile(modified, length)
         self._append([[path, modified, length]])
 
     def finish(self, splits: dict[str, list[str]]) -> None:
-        """Splits were read to their end."""
+        """Record that splits were read to their end."""
         for path, split_ids in splits.items():
             self.files[path].done.update(split_ids)
         self._append([path, *split_ids] for path, split_ids in splits.items())

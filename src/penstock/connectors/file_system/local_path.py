@@ -1,4 +1,4 @@
-"""Paths as programs write them."""
+"""Paths in programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.common.errors import InvalidProgramError
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """A path of the local file system, also when written as an address.
+    """Return the path in the local file system of a path or URI.
 
     >>> local_path("file:///tmp/a.txt"), local_path("/tmp/a.txt")
     ('/tmp/a.txt', '/tmp/a.txt')
@@ -17,7 +17,7 @@ def local_path(path: str | os.PathLike[str]) -> str:
     found = common.local_path(path)
     if found is None:
         raise InvalidProgramError(
-            f"{os.fspath(path)!r} is not on a local (or mounted) file system: read it by Spark and use "
+            f"{os.fspath(path)!r} is not on a local (or mounted) file system: read it with Spark and use "
             "env.from_dataframe()"
         )
     return found

@@ -1,13 +1,14 @@
-"""Names and life of the files a file sink writes.
+"""The names and life cycle of the files that a file sink writes.
 
-A file is *in progress* while records are added, *pending* when it is complete, *finished* when the checkpoint it
-belongs to is. Until then its name begins with a dot, so that no reader takes it for a result:
+A file is *in progress* while records are added, *pending* when it is complete, and *finished* when its checkpoint
+completes. Until then its name begins with a dot, so that readers ignore it:
 
     .part-3f2a77c1-0-5.inprogress.9d41e0b2    .part-3f2a77c1-0-5.pending.9d41e0b2    part-3f2a77c1-0-5
 
-The parts of a name: prefix, the sink (job and operator), the subtask, the number of the file; and for hidden files the
-attempt that wrote it. When a job resumes with another parallelism, its subtasks differ, although they are numbered as
-before: from there on a name has the checkpoint since which there is this subtask, too (``part-3f2a77c1-0_17-5``).
+The parts of a name are the prefix, the sink (job and operator), the subtask, and the number of the file; hidden files
+also have the attempt that wrote them. When a job resumes with another parallelism, its subtasks are different ones with
+the same numbers. From then on, a name also contains the checkpoint since which the subtask exists
+(``part-3f2a77c1-0_17-5``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ UNCOMPACTED = ".uncompacted-"
 
 
 def sink_writes(base: Path) -> AbstractContextManager[None]:
-    """Wraps writes into a sink's directory: errors name the directory and say what to do."""
+    """Wrap writes to a sink's directory: errors name the directory and say what to do."""
     return storage_errors(
         base,
         "Free some space there or make it writable, then restart the program: it resumes from its last checkpoint",
@@ -38,12 +39,12 @@ def sink_writes(base: Path) -> AbstractContextManager[None]:
 
 
 def sink_tag(job_id: str, sink_id: str) -> str:
-    """Tells the files of all sinks apart that write into one directory."""
+    """Return a tag that distinguishes the files of sinks that write to one directory."""
     return hashlib.sha256(f"{job_id}/{sink_id}".encode()).hexdigest()[:8]
 
 
 def new_attempt() -> str:
-    """Tells the files of several attempts at the same batch apart."""
+    """Return a tag that distinguishes the files of several attempts at the same batch."""
     return uuid.uuid4().hex[:8]
 
 
@@ -55,18 +56,18 @@ class PartFile:
     name: str
 
     def path(self, stage: str, attempt: str) -> Path:
-        """The hidden name in a stage."""
+        """Return the hidden name in a stage."""
         return Path(self.directory) / f".{self.name}.{stage}.{attempt}"
 
     @property
     def final(self) -> Path:
-        """The name of the finished file."""
+        """Return the name of the finished file."""
         return Path(self.directory) / self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """The number of a subtask's next file; no two files of a sink ever have the same name.
+    """Numbers the files of a subtask, so that no two files of a sink ever have the same name.
 
     >>> Numbering(1, 2).writer, Numbering(1, 2, since=17).writer
     ('1', '1_17')
@@ -79,17 +80,17 @@ class Numbering:
 
     @property
     def writer(self) -> str:
-        """The subtask, as part of a file name."""
+        """The subtask's part of a file name."""
         return f"{self.subtask}_{self.since}" if self.since else str(self.subtask)
 
     def belongs_to(self, other: Numbering) -> bool:
-        """Whether the two are of one subtask: with another parallelism there are others."""
+        """Whether both belong to the same subtask. Another parallelism has other subtasks."""
         return (self.subtask, self.parallelism) == (other.subtask, other.parallelism)
 
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """A file in progress, as the checkpoint stores it: valid up to `length`."""
+    """A file in progress as stored in the checkpoint. It is valid up to `length`."""
 
     bucket: str
     file: PartFile
@@ -101,35 +102,35 @@ class InProgress:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """A file that is obsolete once the checkpoint that names it is complete: another writer continued with a copy."""
+    """A file that is obsolete after the checkpoint that names it: another writer continued with a copy."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A committable: a complete file that is to get its final name; or, without one, a file that is to be removed."""
+    """A committable: a complete file to give its final name or, without a final name, a file to remove."""
 
     source: str
     target: str
 
     @classmethod
     def to_remove(cls, path: Path) -> Pending:
-        """Files that an earlier attempt left behind."""
+        """Return a committable for a file that an earlier attempt left behind."""
         return cls(str(path), "")
 
 
 def sync(file: BinaryIO) -> None:
-    """Make everything written so far durable."""
+    """Make all written data durable."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def continue_file(left: InProgress, attempt: str, *, compacted: bool) -> Path:
-    """A copy of the valid part of another writer's file, which this attempt continues.
+    """Copy the valid part of another writer's file, which this attempt continues.
 
-    A copy, because a lost task may still be writing, and because the batch may have to be written once more from the
-    same state. The file may have got further names since: pending, and finished if the commit came before the crash.
+    It is a copy because a lost task may still be writing, and because the batch may have to be written again from the
+    same state. The file may since have been renamed: to pending, and to finished if the commit came before the crash.
     """
     final = left.file.final
     sources = [left.file.path(IN_PROGRESS, left.attempt), left.file.path(PENDING, left.attempt)]
@@ -141,7 +142,7 @@ def continue_file(left: InProgress, attempt: str, *, compacted: bool) -> Path:
                 _copy(reading, writing, left.length)
             return target
     raise JobExecutionError(
-        f"the file {sources[0]} is part of the checkpoint but is gone: files whose names begin with a dot belong to "
+        f"the file {sources[0]} is part of the checkpoint but is missing: files whose names begin with a dot belong to "
         "the running job and must not be touched"
     )
 
@@ -153,7 +154,7 @@ def _copy(source: BinaryIO, target: BinaryIO, length: int) -> None:
 
 
 def hidden_files(base: Path, prefix: str, tag: str, writer: str) -> Iterator[Path]:
-    """All in-progress and pending files of a subtask, of whatever attempt."""
+    """Return all in-progress and pending files of a subtask, from all attempts."""
     start = f".{prefix}-{tag}-{writer}-"
     for directory, _, names in os.walk(base):
         for name in names:

@@ -1,4 +1,4 @@
-"""FileSink: records into files, exactly once."""
+"""FileSink: writes records to files, exactly-once."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ __all__ = ["FileSink", "StreamingFileSink"]
 
 
 class FileSink(Sink):
-    """Writes records into files of buckets, which are subdirectories: by the hour unless told otherwise.
+    """Writes records to files in buckets, which are subdirectories. By default there is one for each hour.
 
-    A file is visible when it is complete and the checkpoint is, with every record in it once. Row formats go on with
-    a file over many checkpoints, until the rolling policy says that it is complete; bulk formats complete a file with
-    each checkpoint, and small files can be compacted.
+    A file becomes visible when the file and its checkpoint are complete, and contains each record once. Row formats
+    continue a file over many checkpoints until the rolling policy completes it. Bulk formats complete a file with each
+    checkpoint; small files can be compacted.
 
     >>> sink = FileSink.for_row_format("/tmp/out", Encoder.simple_string_encoder()).build()
 
-    The constructor does the same as the builders.
+    The constructor is equivalent to the builders.
 
     >>> from penstock.formats.records import Json
     >>> sink = FileSink("/tmp/out", format=Json())
@@ -54,10 +54,10 @@ class FileSink(Sink):
     ) -> None:
         """:param path: a directory
         :param format: ``Json()``, ``Csv(Order)``, ``Text()``, an Encoder, or a BulkWriterFactory such as Parquet's
-        :param buckets: the subdirectory of a record; by the hour by default
-        :param roll: when a file of lines is complete
-        :param names: prefix and suffix of the names of files
-        :param compact: when and how to make large files of small ones
+        :param buckets: the bucket assigner; the default is one bucket per hour
+        :param roll: when a file of a row format is complete
+        :param names: prefix and suffix of file names
+        :param compact: when and how to merge small files into large ones
         """
         chosen: Any = format.encoder() if isinstance(format, RecordFormat) else format
         make = FileSink.for_bulk_format if isinstance(chosen, BulkWriterFactory) else FileSink.for_row_format
@@ -73,7 +73,7 @@ class FileSink(Sink):
         self.configure(builder.settings)
 
     def configure(self, settings: FileSinkSettings) -> None:
-        """Set everything; for builders."""
+        """Apply all settings. For builders."""
         self._strategy = settings.strategy
         self._compactor = settings.compactor
         self._options = FileSinkOptions(
@@ -89,25 +89,25 @@ class FileSink(Sink):
 
     @staticmethod
     def of(settings: FileSinkSettings) -> FileSink:
-        """The sink with the settings of a builder."""
+        """Create a sink with the settings of a builder."""
         sink = FileSink.__new__(FileSink)
         sink.configure(settings)
         return sink
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Records one after the other, such as lines."""
+        """Create a builder for a format that writes records one by one, such as lines."""
         if not isinstance(encoder, Encoder):
-            raise InvalidProgramError(f"a row format is an Encoder, got {shorten(encoder)}")
+            raise InvalidProgramError(f"a row format must be an Encoder, got {shorten(encoder)}")
         return FileSink.RowFormatBuilder(FileSinkSettings(local_path(base_path), encoder=encoder))
 
     @staticmethod
     def for_bulk_format(
         base_path: str | os.PathLike[str], writer_factory: BulkWriterFactory
     ) -> FileSink.BulkFormatBuilder:
-        """Formats that are complete only at the end of a file, such as Parquet."""
+        """Create a builder for a format that is complete only at the end of a file, such as Parquet."""
         if not isinstance(writer_factory, BulkWriterFactory):
-            raise InvalidProgramError(f"a bulk format is a BulkWriterFactory, got {shorten(writer_factory)}")
+            raise InvalidProgramError(f"a bulk format must be a BulkWriterFactory, got {shorten(writer_factory)}")
         settings = FileSinkSettings(local_path(base_path), bulk=writer_factory, policy=OnCheckpointRollingPolicy())
         return FileSink.BulkFormatBuilder(settings)
 
@@ -123,7 +123,7 @@ class FileSink(Sink):
         )
 
     def get_transformer(self) -> None:
-        """PyFlink's way to compaction; here the committer does it."""
+        """Return None. PyFlink uses this for compaction; here the committer compacts."""
         return
 
     class BaseBuilder:
@@ -133,16 +133,14 @@ class FileSink(Sink):
             self._settings = settings
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Set how often to look for files to roll, in milliseconds; by default files roll as soon as they are
-            due.
-            """
+            """Set how often to look for files to roll, in ms. By default, files roll as soon as they are due."""
             if interval <= 0:
                 raise InvalidProgramError(f"the interval must be positive, got {interval}")
             self._settings = replace(self._settings, check_interval=interval)
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Which subdirectory a record belongs to."""
+            """Set the assigner that chooses the subdirectory of a record."""
             if not isinstance(bucket_assigner, BucketAssigner):
                 raise InvalidProgramError(f"expected a BucketAssigner, got {shorten(bucket_assigner)}")
             self._settings = replace(self._settings, assigner=bucket_assigner)
@@ -154,40 +152,40 @@ class FileSink(Sink):
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """When a file is complete."""
+            """Set the policy that decides when a file is complete."""
             if not isinstance(rolling_policy, RollingPolicy):
                 raise InvalidProgramError(f"expected a RollingPolicy, got {shorten(rolling_policy)}")
             if self._settings.bulk is not None and not isinstance(rolling_policy, OnCheckpointRollingPolicy):
                 raise InvalidProgramError(
-                    "a bulk format completes its files with every checkpoint: it takes no other rolling policy than "
+                    "a bulk format completes its files with each checkpoint: the only rolling policy is "
                     "RollingPolicy.on_checkpoint_rolling_policy(); use enable_compact() for larger files"
                 )
             self._settings = replace(self._settings, policy=rolling_policy)
             return self
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
-            """Make large files of small ones; small ones stay hidden until then."""
+            """Merge small files into large ones. Small files stay hidden until then."""
             self._settings = replace(self._settings, strategy=strategy, compactor=compactor)
             return self
 
         def disable_compact(self) -> Self:
-            """Show files as they are written."""
+            """Do not compact: show files as they are written."""
             self._settings = replace(self._settings, strategy=None, compactor=None)
             return self
 
         @property
         def settings(self) -> FileSinkSettings:
-            """What was collected so far."""
+            """Return the current settings."""
             return self._settings
 
         def build(self) -> FileSink:
             return FileSink.of(self._settings)
 
     class RowFormatBuilder(BaseBuilder):
-        """For formats of records one after the other."""
+        """Builds a sink for a format that writes records one by one."""
 
     class BulkFormatBuilder(BaseBuilder):
-        """For formats that are complete only at the end of a file."""
+        """Builds a sink for a format that is complete only at the end of a file."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +207,10 @@ Builder = TypeVar("Builder", bound=FileSink.BaseBuilder)
 
 
 class StreamingFileSink(FileSink):
-    """The older name of FileSink; a job takes it with ``add_sink``."""
+    """The older name of FileSink, used with ``add_sink``."""
 
     class DefaultRowFormatBuilder(FileSink.RowFormatBuilder):
-        """For formats of records one after the other."""
+        """Builds a sink for a format that writes records one by one."""
 
     class DefaultBulkFormatBuilder(FileSink.BulkFormatBuilder):
-        """For formats that are complete only at the end of a file."""
+        """Builds a sink for a format that is complete only at the end of a file."""

@@ -1,10 +1,11 @@
-"""The committer of a file sink: gives complete files their names, and makes large files of small ones.
+"""The committer of a file sink: renames complete files, and merges small files into large ones.
 
-A compaction is written down in a manifest before anything visible happens. Whatever stands in one is carried through,
-so a crash can neither lose a file nor show its records twice.
+A compaction is recorded in a manifest before anything visible happens, and each manifest is always completed. A crash
+can therefore neither lose a file nor show its records twice.
 
-A driver that takes over first carries manifests through and removes what belongs to none, drafts of manifests among
-it. A compaction begins with such a draft and ends when it gets its name: that fails in a driver that was replaced.
+A driver that takes over first completes the manifests. It then removes files that belong to none, including drafts of
+manifests. A compaction begins with such a draft and becomes valid when the draft is renamed, which fails in a replaced
+driver.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MANIFEST = ".compaction-"
 
 
 class FileSinkCommitter(Committer):
-    """Renames, once the checkpoint is complete."""
+    """Renames files when the checkpoint completes."""
 
     after_checkpoint = True
     may_commit_early = True
@@ -53,7 +54,7 @@ class FileSinkCommitter(Committer):
         self._tag = sink_tag(job_id, sink_id)
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
-        """A file that is no longer pending was renamed before."""
+        """Rename pending files. A file that is no longer pending is already renamed."""
         with sink_writes(self._base):
             self._commit(committables)
 
@@ -102,7 +103,7 @@ class FileSinkCommitter(Committer):
             self._changed.clear()
 
     def _after_restart(self) -> None:
-        """Carry unfinished compactions through; find the buckets that have files to compact."""
+        """Complete unfinished compactions and find the buckets with files to compact."""
         if not self._base.exists():
             return
         self.fence.check()
@@ -110,7 +111,7 @@ class FileSinkCommitter(Committer):
             if manifest.suffix == ".json":
                 self._carry_through(manifest)
             else:
-                manifest.unlink(missing_ok=True)  # of a compaction that was not written down
+                manifest.unlink(missing_ok=True)  # of a compaction without a manifest
         for path in self._base.rglob(f"{UNCOMPACTED}{self._prefix}-{self._tag}-*"):
             self._changed.add(path.parent)
 
@@ -137,7 +138,7 @@ class FileSinkCommitter(Committer):
             self._carry_through(draft.rename(directory / f"{hidden}.json"))
 
     def _carry_through(self, manifest: Path) -> None:
-        """Harmless if it was done, or is being done, by another driver."""
+        """Complete a compaction. Harmless if another driver does it too."""
         content = json.loads(manifest.read_text(encoding="utf-8"))
         directory = manifest.parent
         with suppress(FileNotFoundError):
@@ -149,5 +150,5 @@ class FileSinkCommitter(Committer):
 
 
 def _subtask_and_number(path: Path) -> list[Any]:
-    """The order in which files were written: numbers as numbers."""
+    """Return a sort key for the order in which files were written."""
     return [int(part) if part.isdigit() else 0 for part in re.split("[-_]", path.name.split(".")[1])] + [path.name]

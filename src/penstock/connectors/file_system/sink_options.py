@@ -39,7 +39,7 @@ class BucketContext:
 
 
 class BucketAssigner(ABC):
-    """Which subdirectory a record belongs to.
+    """Chooses the subdirectory of a record.
 
     >>> class BySensor(BucketAssigner):
     ...     def get_bucket_id(self, element, context):
@@ -50,20 +50,20 @@ class BucketAssigner(ABC):
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """A relative path; empty for the base directory itself."""
+        """Return a relative path, or an empty string for the base directory."""
 
     def bucket_of_batch(self, processing_time: int) -> str | None:
-        """The bucket of all records that come at this processing time, if it depends on nothing else."""
+        """Return the bucket of all records at this processing time, if it depends on nothing else."""
         return None
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """No subdirectories."""
+        """Write all files to the base directory."""
         return _BasePath()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """By the time at which records are written, an hour each unless the format says otherwise.
+        """Choose the bucket by the time at which a record is written. The default format has one bucket per hour.
 
         >>> assigner = BucketAssigner.date_time_bucket_assigner(timezone_id="UTC")
         >>> assigner.bucket_of_batch(1532278800000)
@@ -91,7 +91,7 @@ class _DateTime(BucketAssigner):
                 return match[1].replace("%", "%%")
             if match[2] not in _DIRECTIVES:
                 known = ", ".join(_DIRECTIVES)
-                raise InvalidProgramError(f"a bucket's date format has {known} and quoted text, got {match[2]!r}")
+                raise InvalidProgramError(f"a bucket's date format supports {known} and quoted text, got {match[2]!r}")
             return _DIRECTIVES[match[2]]
 
         self._format = _PATTERN.sub(directive, format_str)
@@ -111,7 +111,7 @@ class _DateTime(BucketAssigner):
 
 
 class RollingPolicy(ABC):
-    """When a file is complete."""
+    """Decides when a file is complete."""
 
     max_part_size: int | None = None
     rollover_interval: int | None = None
@@ -123,17 +123,17 @@ class RollingPolicy(ABC):
     def default_rolling_policy(
         part_size: int = 1024 * 1024 * 128, rollover_interval: int = 60 * 1000, inactivity_interval: int = 60 * 1000
     ) -> DefaultRollingPolicy:
-        """By size in bytes, by age, and by the time since the last record (both in ms)."""
+        """Roll by size in bytes, by age, and by the time since the last record (both in ms)."""
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """With every checkpoint, which is every micro-batch."""
+        """Roll with each checkpoint, which is each micro-batch."""
         return OnCheckpointRollingPolicy()
 
 
 class DefaultRollingPolicy(RollingPolicy):
-    """By size and time: a file lives through many checkpoints."""
+    """Rolls by size and time: a file spans many checkpoints."""
 
     def __init__(self, part_size: int, rollover_interval: int, inactivity_interval: int) -> None:
         for value, what in (
@@ -149,7 +149,7 @@ class DefaultRollingPolicy(RollingPolicy):
 
 
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """With every checkpoint."""
+    """Rolls with each checkpoint."""
 
     on_checkpoint = True
 
@@ -174,18 +174,18 @@ class OutputFileConfig:
         return OutputFileConfig.OutputFileConfigBuilder()
 
     class OutputFileConfigBuilder:
-        """Collects the settings."""
+        """Collects prefix and suffix."""
 
         def __init__(self) -> None:
             self._prefix, self._suffix = "part", ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """The prefix of file names."""
+            """Set the prefix of file names."""
             self._prefix = _checked_name(prefix)
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """The suffix of file names, such as ``.csv``."""
+            """Set the suffix of file names, such as ``.csv``."""
             self._suffix = _checked_name(suffix)
             return self
 
@@ -195,7 +195,7 @@ class OutputFileConfig:
 
 def _checked_name(text: str) -> str:
     if "/" in text:
-        raise InvalidProgramError(f"a part of a file name cannot have a slash, got {text!r}")
+        raise InvalidProgramError(f"a part of a file name must not contain a slash, got {text!r}")
     return text
 
 
@@ -214,7 +214,7 @@ class FileCompactStrategy:
         return FileCompactStrategy.Builder()
 
     class Builder:
-        """Collects the settings."""
+        """Collects the settings of a strategy."""
 
         def __init__(self) -> None:
             self._checkpoints: int | None = None
@@ -231,7 +231,7 @@ class FileCompactStrategy:
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Compact the files of a bucket when they have so many bytes together."""
+            """Compact the files of a bucket when their total size reaches this many bytes."""
             if size_threshold <= 0:
                 raise InvalidProgramError("the size threshold of a compaction must be positive")
             self._size = size_threshold
@@ -251,27 +251,27 @@ class FileCompactStrategy:
 
 
 class FileCompactor(ABC):
-    """Makes one file of several."""
+    """Merges several files into one."""
 
     get_java_object = no_java_object
 
     @abstractmethod
     def compact(self, inputs: Sequence[Path], output: Path) -> None:
-        """Writes the content of all inputs, in order, into a new file."""
+        """Write the content of all inputs, in order, to a new file."""
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """One file after the other: for row formats."""
+        """Concatenate files. For row formats."""
         return _Concatenate(file_delimiter or b"")
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Files as they are, one by one."""
+        """Copy single files unchanged."""
         return Identical()
 
     @staticmethod
     def record_wise_file_compactor(reader: FileFormat, writer: BulkWriterFactory) -> FileCompactor:
-        """Reads records and writes them again: for bulk formats such as Parquet."""
+        """Read records and write them again. For bulk formats such as Parquet."""
         return _RecordWise(reader, writer)
 
 

@@ -61,7 +61,7 @@ class _Bucket:
         self.modified = created
 
     def discard(self) -> None:
-        """Release the file, whatever state it is in."""
+        """Release the file, in any state."""
         if self.bulk is not None:
             with suppress(Exception):
                 self.bulk.finish()
@@ -80,7 +80,7 @@ class FileSinkWriter(SinkWriter):
         self._buckets: dict[str, _Bucket] = {}
         self._pending: list[Pending] = []
         self._superseded: list[Path] = []
-        self._obsolete: list[Path] = []  # for the committer to remove: it knows whether the job is still its driver's
+        self._obsolete: list[Path] = []  # the committer removes them: it knows whether its driver still owns the job
         self._context = BucketContext()
         self.current_processing_time = context.processing_time
         with sink_writes(self._base):
@@ -100,7 +100,7 @@ class FileSinkWriter(SinkWriter):
         own = [entry for entry in state if isinstance(entry, Numbering) and entry.belongs_to(self._numbering)]
         for entry in left:
             self._continue(entry)
-            if not own:  # of a subtask there was before the parallelism changed: several may have had the same bucket
+            if not own:  # from a subtask before a change of parallelism: several may have had the same bucket
                 self._roll(entry.bucket)
         self._numbering = own[0] if own else replace(self._numbering, since=checkpoint_id)
         self._clean_up(left)
@@ -112,10 +112,10 @@ class FileSinkWriter(SinkWriter):
         self._buckets[left.bucket] = bucket
 
     def _clean_up(self, state: list[InProgress]) -> None:
-        """Find what failed attempts have left. What the checkpoint names is needed until the next one is complete.
+        """Find the files of failed attempts. Files in the checkpoint are needed until the next one completes.
 
-        Nothing is removed here: a driver that was replaced may still have tasks running, and what is of no use to them
-        the next driver may need.
+        This removes nothing: tasks of a replaced driver may still be running, and the next driver may need a file that
+        is useless to them.
         """
         needed = [left.file.path(stage, left.attempt) for left in state for stage in (IN_PROGRESS, PENDING)]
         self._superseded = [path for path in needed if path.exists()]
@@ -128,7 +128,7 @@ class FileSinkWriter(SinkWriter):
     # -- records ------------------------------------------------------------------------------------------------
 
     def begin(self, checkpoint_id: int) -> None:
-        """The previous checkpoint is complete: no restart can need the files of the one before it."""
+        """Mark files as obsolete: after the previous checkpoint, no restart needs those of the one before it."""
         self._obsolete += self._superseded
         self._superseded.clear()
 
@@ -171,7 +171,7 @@ class FileSinkWriter(SinkWriter):
 
     def _open(self, name: Any) -> _Bucket:
         if not isinstance(name, str) or name.startswith("/") or ".." in Path(name).parts:
-            raise InvalidProgramError(f"a bucket is a path below the sink's directory, got {shorten(name)}")
+            raise InvalidProgramError(f"a bucket must be a path below the sink's directory, got {shorten(name)}")
         directory = self._base / name
         directory.mkdir(parents=True, exist_ok=True)
         names = self._options.names
@@ -201,7 +201,7 @@ class FileSinkWriter(SinkWriter):
 
     def _is_complete(self, bucket: _Bucket) -> bool:
         policy, now = self._options.policy, self.current_processing_time
-        now -= now % self._options.check_interval  # when it was last looked
+        now -= now % self._options.check_interval  # the last check
         return (
             policy.on_checkpoint
             or (policy.max_part_size is not None and bucket.stream.tell() > policy.max_part_size)
@@ -245,11 +245,11 @@ class FileSinkWriter(SinkWriter):
         return [self._numbering, *files, *(Superseded(str(path)) for path in self._superseded)]
 
     def close(self) -> None:
-        """Files stay as they are: the checkpoint may need them."""
+        """Keep the files, because the checkpoint may need them."""
         for bucket in self._buckets.values():
             bucket.discard()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the files: a worker may drop a task without closing it."""
         for bucket in getattr(self, "_buckets", {}).values():
             bucket.discard()

@@ -1,4 +1,4 @@
-"""FileSource: the records of files, of those there are now or of all that will come."""
+"""FileSource: the records of files, either a fixed set or including files that arrive later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Length = Time | Duration | timedelta | int | str
 
 
 class FileEnumeratorProvider(Enum):
-    """Whether large files may be read in several parts at once."""
+    """Decides whether to read large files in several parts at once."""
 
     SPLITTABLE = "splittable"
     NON_SPLITTABLE = "non-splittable"
@@ -42,7 +42,7 @@ class FileEnumeratorProvider(Enum):
 
 
 class FileSplitAssignerProvider(Enum):
-    """Assigns splits to readers. Accepted for compatibility: a split goes to the task with the fewest."""
+    """Assigns splits to readers. Accepted for compatibility: a split always goes to the task with the fewest splits."""
 
     LOCALITY_AWARE = "locality-aware"
 
@@ -52,12 +52,12 @@ class FileSplitAssignerProvider(Enum):
 
 
 class FileSource(Source[T], Generic[T]):
-    r"""The records of files and directories; names that begin with ``.`` or ``_`` are left out.
+    r"""Reads the records of files and directories. It ignores names that begin with ``.`` or ``_``.
 
-    Files are taken in the order of their modification times, a file once: write it elsewhere and move it in when it is
-    complete. A task reads one file to its end before it takes the next. One task therefore reads all files in order;
-    several tasks take the next file (or part of a large one) as they become free. A restarted job resumes at the
-    position it had reached within each file.
+    Files are read once, in the order of their modification times. Write a file elsewhere and move it in when it is
+    complete. A task reads one file to its end before it takes the next, so one task reads all files in order. Several
+    tasks each take the next file (or part of a large one) when they are free. A restarted job resumes at its position
+    in each file.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -71,7 +71,7 @@ class FileSource(Source[T], Generic[T]):
     >>> list(env.from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect())
     ['one', 'two']
 
-    The constructor does the same as the builder.
+    The constructor is equivalent to the builder.
 
     >>> list(env.from_source(FileSource(directory, format=StreamFormat.text_line_format())).collect())
     ['one', 'two']
@@ -87,7 +87,7 @@ class FileSource(Source[T], Generic[T]):
     ) -> None:
         """:param paths: files and directories
         :param format: ``Json(Order)``, ``Csv(Order)``, ``Text()`` or a format for files
-        :param watch_every: how often to look for new files; without it, the source ends
+        :param watch_every: how often to look for new files; without it, the source is bounded
         """
         if not paths:
             raise InvalidProgramError("a file source needs the path of a file or a directory")
@@ -101,16 +101,16 @@ class FileSource(Source[T], Generic[T]):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str | os.PathLike[str]) -> FileSourceBuilder:
-        """Files that are read record by record, such as text."""
+        """Create a builder for files that are read record by record, such as text."""
         return FileSourceBuilder(_checked(stream_format, StreamFormat), paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str | os.PathLike[str]) -> FileSourceBuilder:
-        """Files that are read in blocks, such as Parquet."""
+        """Create a builder for files that are read in blocks, such as Parquet."""
         return FileSourceBuilder(_checked(bulk_format, BulkFormat), paths)
 
     def get_boundedness(self) -> Boundedness:
-        """Bounded unless directories are monitored."""
+        """Return whether the source is bounded: it is unless it monitors directories."""
         return Boundedness.BOUNDED if self._interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation:
@@ -157,12 +157,12 @@ class FileSourceBuilder:
         self._reread_modified = False
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
-        """Look for new files again and again; the source never ends."""
+        """Look for new files at this interval. The source never ends."""
         self._interval_ms = _positive(discovery_interval)
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
-        """Read the files that are there when the job starts."""
+        """Read only the files that exist when the job starts."""
         self._interval_ms = None
         return self
 
@@ -172,7 +172,7 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Whether large files may be read in several parts at once."""
+        """Set whether to read large files in several parts at once."""
         self._enumerator = file_enumerator
         return self
 
@@ -202,13 +202,13 @@ def existing_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     found = [local_path(path) for path in paths]
     for path in found:
         if not Path(path).exists():
-            raise InvalidProgramError(f"there is no file or directory {path!r}")
+            raise InvalidProgramError(f"the file or directory {path!r} does not exist")
     return found
 
 
 def _checked(file_format: Any, kind: Any) -> FileFormat:
     if not isinstance(file_format, kind):
-        hint = ": use for example Csv(Order), Json(Order) or Text()" if kind is FileFormat else ""
+        hint = ": use, for example, Csv(Order), Json(Order) or Text()" if kind is FileFormat else ""
         raise InvalidProgramError(f"expected a {kind.__name__}, got {shorten(file_format)}{hint}")
     assert isinstance(file_format, FileFormat)
     return file_format

@@ -1,4 +1,4 @@
-"""Kafka, through confluent-kafka: ``pip install 'penstock[kafka]'``."""
+"""The Kafka connector, based on confluent-kafka: ``pip install 'penstock[kafka]'``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link to confluent-kafka: imported when it is needed, configured with the names Flink programs use."""
+"""The interface to confluent-kafka, which is imported on demand and configured with the names of Flink programs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.common.errors import InvalidProgramError, PenstockError
 
 LOG = logging.getLogger("penstock.kafka")
 
-# Settings of the Java client that have another name in librdkafka.
+# Settings of the Java client with another name in librdkafka.
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.partition.fetch.bytes": "fetch.message.max.bytes",
     "max.request.size": "message.max.bytes",
 }
-# Settings of the Java client or of Flink that have no meaning there: classes to load, threads, buffers.
+# Settings of the Java client or of Flink without a meaning in librdkafka: classes to load, threads, buffers.
 _WITHOUT_MEANING = {
     "key.serializer",
     "value.serializer",
@@ -37,7 +37,7 @@ class KafkaError(PenstockError):
 
 
 def confluent_kafka() -> Any:
-    """The package; raises an error that explains how to install it."""
+    """Return the package, or raise an error that explains how to install it."""
     try:
         import confluent_kafka as package
         import confluent_kafka.admin
@@ -49,7 +49,7 @@ def confluent_kafka() -> Any:
 
 
 def client_settings(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The user's properties in librdkafka's names.
+    """Convert the user's properties to librdkafka's names.
 
     >>> client_settings({"fetch.max.wait.ms": "20", "max.poll.records": "500", "linger.ms": "5"})
     {'fetch.wait.max.ms': '20', 'linger.ms': '5'}
@@ -58,7 +58,7 @@ def client_settings(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def new_consumer(settings: Mapping[str, Any]) -> Any:
-    """A consumer; wrong settings are the user's error."""
+    """Create a consumer. Wrong settings are the user's error."""
     package = confluent_kafka()
     try:
         return package.Consumer(dict(settings), logger=LOG)
@@ -67,7 +67,7 @@ def new_consumer(settings: Mapping[str, Any]) -> Any:
 
 
 def new_producer(settings: Mapping[str, Any]) -> Any:
-    """A producer; wrong settings are the user's error."""
+    """Create a producer. Wrong settings are the user's error."""
     package = confluent_kafka()
     try:
         return package.Producer(dict(settings), logger=LOG)
@@ -76,18 +76,18 @@ def new_producer(settings: Mapping[str, Any]) -> Any:
 
 
 def new_admin(settings: Mapping[str, Any]) -> Any:
-    """A client that asks about topics and offsets."""
+    """Create a client for requests about topics and offsets."""
     return confluent_kafka().admin.AdminClient(dict(settings), logger=LOG)
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The connection settings of a client: the only ones that an admin client accepts."""
+    """Return the connection settings of a client, which are the only ones that an admin client accepts."""
     prefixes = ("bootstrap.", "security.", "ssl.", "sasl.", "socket.", "broker.address", "client.")
     return {name: value for name, value in settings.items() if name.startswith(prefixes)}
 
 
 def reason(error: Any) -> str:
-    """The message of a KafkaException, in one line."""
+    """Return the message of a KafkaException on one line."""
     inner = error.args[0] if getattr(error, "args", None) else error
     text = inner.str() if hasattr(inner, "str") else str(inner)
     return " ".join(text.split())

@@ -1,33 +1,33 @@
-"""Exactly once: all records of a checkpoint, of all tasks, in one Kafka transaction, written by the driver.
+"""Exactly-once: the driver writes all records of a checkpoint, of all tasks, in one Kafka transaction.
 
-In Flink, each task writes into its own transaction. It stays open until the checkpoint is complete; then any surviving
-process commits it, under the producer's id and epoch. confluent-kafka cannot take over another producer's
-transaction, and a transaction that outlives its producer is lost when it times out. Here a checkpoint is a
-micro-batch whose end is known at once, which allows a simpler way without these limits:
+In Flink, each task writes to its own transaction. The transaction stays open until the checkpoint completes; then any
+surviving process commits it under the producer's id and epoch. confluent-kafka cannot take over the transaction of
+another producer, and a transaction that outlives its producer is lost when it times out. Here, a checkpoint is a
+micro-batch whose end is known at once. This allows a simpler way without these limits:
 
-* Tasks serialize records and return them with their report; they do not talk to Kafka.
-* When all tasks of the micro-batch have succeeded, the driver writes everything in **one** transaction, together with
-  the number of the checkpoint, as the offset of a consumer group made for this purpose
-  (``send_offsets_to_transaction``). Kafka makes records and number visible in the same instant.
-* A checkpoint whose number is already there is not written again.
+* Tasks serialize records and return them with their report. They do not connect to Kafka.
+* When all tasks of the micro-batch have succeeded, the driver writes all records in **one** transaction, together with
+  the number of the checkpoint, as the offset of a consumer group created for this purpose
+  (``send_offsets_to_transaction``). Kafka makes records and number visible at the same instant.
+* A checkpoint whose number Kafka already has is not written again.
 
-After a crash at any moment, the next driver first takes over the transactional id. That ends the transaction of its
-predecessor, one way or the other, and fences it off if it should still be alive. Then it reads the number: if the
-crash came between the commit to Kafka and Spark's own, the replayed batch is recognised and skipped.
+After a crash, the next driver first takes over the transactional id. That ends the transaction of the previous driver,
+with a commit or an abort, and fences that driver off if it is still alive. Then the new driver reads the number: if the
+crash came between the commit to Kafka and Spark's own, it recognises and skips the replayed batch.
 
-A driver that was replaced but is still alive can take over the id again before it notices. Therefore the epoch of the
-driver is stored next to the number: a driver that finds a higher epoch than its own writes nothing. The current driver
-knows from its lease that it is the rightful one, and takes the id over once more.
+A replaced driver that is still alive can take over the id again before it notices. The driver's epoch is therefore
+stored next to the number: a driver that finds a higher epoch than its own writes nothing. The current driver knows from
+its lease that it owns the job, and takes over the id once more.
 
 Numbers count within one line of checkpoints and belong to one sink, so the group is named after both: a job that starts
-anew in an empty checkpoint directory is not taken for the one before. It is not named after the transactional id, which
-the user may change while the job is down. The id that wrote a number stands beside it, so that a job with another id
-can first take over the one before.
+in an empty checkpoint directory is not confused with the previous one. The group is not named after the transactional
+id, which the user may change while the job is down. The id that wrote a number is stored with it, so that a job with
+another id can first take over the previous one.
 
-What follows from this: readers see all tasks' output of a checkpoint or nothing; a job may be down for longer than any
-transaction timeout; the number of tasks may change. The price: output passes through the driver. One producer writes
-about a million small records a second, and a micro-batch's output has to fit into the driver's memory
-(``penstock.batch.max-records`` bounds it).
+As a result, readers see the output of all tasks in a checkpoint or nothing, a job may be down for longer than any
+transaction timeout, and the number of tasks may change. The price is that output passes through the driver. One
+producer writes about a million small records per second, and the output of a micro-batch must fit into the driver's
+memory (``penstock.batch.max-records`` limits it).
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ class KafkaCommittable:
 
     @classmethod
     def of(cls, line: str, chunks: list[RecordChunk]) -> KafkaCommittable:
-        """Pack chunks."""
+        """Pickle the chunks."""
         packed = io.BytesIO()
         pickler = pickle.Pickler(packed, 5)
-        pickler.fast = True  # no record refers to another, and looking for it would take two thirds of the time
+        pickler.fast = True  # records share no objects, and the search for them would take two thirds of the time
         pickler.dump([chunk for chunk in chunks if chunk.values])
         return cls(line, packed.getvalue())
 
     @property
     def chunks(self) -> list[RecordChunk]:
-        """The chunks, unpacked."""
+        """Return the unpickled chunks."""
         chunks: list[RecordChunk] = load_stored(self.data)
         return chunks
 
@@ -107,8 +107,8 @@ class KafkaCommitter(Committer):
                 self.fence.check()
                 self._open(committables[0].line).write(chunks, checkpoint_id)
             except confluent_kafka().KafkaException as error:
-                # Whatever happened, a new producer with the same id brings clarity: the transaction is over, and
-                # the checkpoint's number says which way.
+                # In any case, a new producer with the same id brings clarity: it ends the transaction, and the
+                # checkpoint's number shows how it ended.
                 self._transaction = None
                 if attempt == _ATTEMPTS or not self.fence.epoch:
                     self._check_fenced(error)
@@ -136,13 +136,13 @@ class KafkaCommitter(Committer):
         codes = confluent_kafka().KafkaError
         if error.args[0].code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
             raise KafkaError(
-                f"another job has taken over the transactional id '{self._transactional_id}', or the transaction timed "
-                "out (transaction.timeout.ms): no two jobs may have the same transactional id prefix at a time"
+                f"another job took over the transactional id '{self._transactional_id}', or the transaction timed "
+                "out (transaction.timeout.ms): concurrent jobs need different transactional id prefixes"
             ) from None
 
 
 class CheckpointTransaction:
-    """A transactional producer that knows the last checkpoint it, or one before it, has committed."""
+    """A transactional producer that knows the last checkpoint that it or a previous producer committed."""
 
     def __init__(self, settings: Mapping[str, Any], transactional_id: str, line: str, epoch: int = 0) -> None:
         self.line = line
@@ -174,13 +174,13 @@ class CheckpointTransaction:
             if error.args[0].code() not in (package.KafkaError._TIMED_OUT, package.KafkaError.UNSTABLE_OFFSET_COMMIT):
                 raise
             raise KafkaError(
-                f"Kafka does not tell which checkpoint was written last ({reason(error)}). If the transactional id "
-                f"prefix is '{self.transactional_id}' since a crash only, a transaction of the former one may still be "
-                "open: go back to that prefix, or wait until the transaction has timed out (transaction.timeout.ms)"
+                f"Kafka did not return the last written checkpoint ({reason(error)}). If the transactional id "
+                f"prefix changed to '{self.transactional_id}' after a crash, a transaction of the old one may still be "
+                "open: use the old prefix, or wait until the transaction has timed out (transaction.timeout.ms)"
             ) from None
 
     def write(self, chunks: list[RecordChunk], checkpoint_id: int) -> None:
-        """Write and commit, unless the checkpoint is committed."""
+        """Write and commit the chunks, unless the checkpoint is already committed."""
         if checkpoint_id <= self._committed:
             return
         self._check_topics(chunks)
@@ -188,24 +188,24 @@ class CheckpointTransaction:
         client.begin_transaction()
         for chunk in chunks:
             self.producer.produce(chunk)
-        # Any partition that exists will do; the first topic's exists, or writing to it fails anyway.
+        # Any existing partition is fine. The first topic's exists, or writing to it fails anyway.
         topics = chunks[0].topics
         topic = topics if isinstance(topics, str) else topics[0]
         metadata = _Marker(checkpoint_id, self.transactional_id, self._epoch).metadata
         marker = confluent_kafka().TopicPartition(topic, _MARKER_PARTITION, checkpoint_id, metadata=metadata)
-        # While the records are under way: the number's two questions to the broker then cost no time of their own.
+        # Do this while the records are in flight: the two requests for the number then cost no extra time.
         client.send_offsets_to_transaction([marker], self._group_metadata, _ANSWER_SECONDS)
         client.flush()
         client.commit_transaction(_ANSWER_SECONDS)  # fails if a record was not delivered
         self._committed = checkpoint_id
 
     def _check_topics(self, chunks: list[RecordChunk]) -> None:
-        """A topic that is not there: better found out at once than when the transaction times out."""
+        """Check that the topics exist. This finds a missing topic before the transaction times out."""
         topics: set[str] = set()
         for chunk in chunks:
             topics.update([chunk.topics] if isinstance(chunk.topics, str) else chunk.topics)
         for topic in sorted(topics - self._known_topics):
-            deadline = time.monotonic() + _TOPIC_SECONDS  # a broker that makes topics on demand makes it meanwhile
+            deadline = time.monotonic() + _TOPIC_SECONDS  # in which a broker that creates topics on demand creates it
             while self.producer.client.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].error is not None:
                 if time.monotonic() > deadline:
                     raise KafkaError(f"Kafka has no topic {topic}: create it, or correct the name")
@@ -214,7 +214,7 @@ class CheckpointTransaction:
 
 
 def _take_over(settings: Mapping[str, Any], transactional_id: str) -> RecordProducer:
-    """A producer with an id: the transaction that another one has left open is over, and the other one fenced off."""
+    """Create a producer with an id. This ends the open transaction of another producer and fences it off."""
     producer = RecordProducer({**settings, "transactional.id": transactional_id}, only_commits=True)
     producer.client.init_transactions(_ANSWER_SECONDS)
     return producer
@@ -222,7 +222,7 @@ def _take_over(settings: Mapping[str, Any], transactional_id: str) -> RecordProd
 
 @dataclass(slots=True)
 class _Marker:
-    """The last checkpoint that was committed, under which id, and by the driver of which epoch.
+    """The last committed checkpoint, its transactional id, and the epoch of its driver.
 
     >>> _Marker.of(7, _Marker(7, "averages", 3).metadata)
     _Marker(checkpoint_id=7, transactional_id='averages', epoch=3)
@@ -247,7 +247,7 @@ class _Marker:
 
 
 def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
-    """The marker of a group. At the level ``read_committed`` it waits for open transactions that would set it."""
+    """Return the marker of a group. ``read_committed`` waits for open transactions that would set it."""
     package = confluent_kafka()
     consumer = new_consumer({**group, "isolation.level": level})
     topics = consumer.list_topics(timeout=_ANSWER_SECONDS).topics
@@ -269,6 +269,6 @@ def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
                     )
                 if time.monotonic() > deadline:
                     raise package.KafkaException(failed[0])
-            time.sleep(_RETRY_SECONDS)  # a coordinator that has just started, or an old transaction being ended
+            time.sleep(_RETRY_SECONDS)  # the coordinator has just started, or is ending an old transaction
     finally:
         consumer.close()

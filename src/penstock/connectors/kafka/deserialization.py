@@ -1,4 +1,4 @@
-"""From Kafka's records to the stream's."""
+"""Converts Kafka's records to the stream's."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _Batch = tuple[list[Any], list[int] | None]
 
 
 class ConsumerRecord(NamedTuple):
-    """A record as it lies in Kafka."""
+    """A record as stored in Kafka."""
 
     topic: str
     partition: int
     offset: int
     timestamp: int | None
-    """Milliseconds since 1970, by the producer or, if the topic says so, by the broker."""
+    """Milliseconds since the epoch, set by the producer or, if the topic says so, by the broker."""
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
 
 
 class KafkaRecordDeserializationSchema(ABC):
-    """Turns a record of Kafka, with key, headers and offset, into any number of records of the stream.
+    """Converts a Kafka record, with key, headers and offset, to any number of records of the stream.
 
     >>> class KeyAndValue(KafkaRecordDeserializationSchema):
     ...     def deserialize(self, record):
@@ -47,14 +47,14 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @abstractmethod
     def deserialize(self, record: ConsumerRecord) -> Iterable[Any]:
-        """The stream's records; all get the timestamp of the one they come from."""
+        """Yield the stream's records. All get the timestamp of the Kafka record."""
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the records, if known."""
+        """Return the type of the records, if known."""
         return None
 
     def deserialize_messages(self, messages: Sequence[Any]) -> _Batch:
-        """A batch of confluent-kafka's messages."""
+        """Deserialize a batch of confluent-kafka's messages."""
         values: list[Any] = []
         timestamps: list[Any] = []
         for message in messages:
@@ -79,14 +79,14 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @staticmethod
     def value_only(schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
-        """Only the values, by a schema; records without a value (tombstones) are left out."""
+        """Deserialize only the values, with a schema. Records without a value (tombstones) are skipped."""
         return ValueOnlyDeserializer(schema)
 
     @staticmethod
     def of(function: Callable[[ConsumerRecord], Any]) -> KafkaRecordDeserializationSchema:
-        """Emits the result of the function for each record."""
+        """Emit the result of the function for each record."""
         if not callable(function):
-            raise InvalidProgramError(f"a function of a ConsumerRecord is needed, got {shorten(function)}")
+            raise InvalidProgramError(f"expected a function of a ConsumerRecord, got {shorten(function)}")
         return _FunctionDeserializer(function)
 
 
@@ -99,7 +99,7 @@ class _FunctionDeserializer(KafkaRecordDeserializationSchema):
 
 
 class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
-    """Only the values."""
+    """Deserializes only the values."""
 
     def __init__(self, schema: DeserializationSchema) -> None:
         if not isinstance(schema, DeserializationSchema):
@@ -121,13 +121,13 @@ class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
         try:
             values = self._decode(messages)
         except Exception:
-            return super().deserialize_messages(messages)  # finds the one to blame, or the one without a value
-        if min(timestamps) < 0:  # of the days before Kafka had timestamps
+            return super().deserialize_messages(messages)  # finds the broken record, or the one without a value
+        if min(timestamps) < 0:  # written before Kafka had timestamps
             timestamps = [None if timestamp < 0 else timestamp for timestamp in timestamps]
         return values, timestamps
 
     def _decode(self, messages: Sequence[Any]) -> list[Any]:
-        """All values; raises if one of them needs a closer look."""
+        """Decode all values. Raise an error if one of them needs individual handling."""
         schema = self._schema
         if type(schema) is SimpleStringSchema:
             charset = schema.charset
@@ -139,12 +139,12 @@ class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
             return raw
         values = list(map(schema.deserialize, raw))
         if None in values:
-            raise ValueError("a record that the schema leaves out")
+            raise ValueError("a record that the schema skips")
         return values
 
 
 def deserialization_error(message: Any, error: Exception) -> KafkaError:
-    """A record that cannot be read: which one, and why."""
+    """Return the error for a record that cannot be read."""
     return KafkaError(
         f"record at offset {message.offset()} of partition {message.topic()}-{message.partition()} cannot be "
         f"deserialized: {type(error).__name__}: {error}\n  value: {shorten(message.value())}\n{user_traceback(error)}"

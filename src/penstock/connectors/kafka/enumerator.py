@@ -1,7 +1,7 @@
-"""The driver's half of the Kafka source: which partitions there are, and how far each can be read.
+"""The driver side of the Kafka source: lists the partitions, and how far each can be read.
 
-Positions live in the job's checkpoint. What is committed to the consumer group is for tools that watch the lag, and
-for jobs that start from ``committed_offsets``.
+Positions are part of the job's checkpoint. Offsets committed to the consumer group are for tools that watch the lag,
+and for jobs that start from ``committed_offsets``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from penstock.core.source import SourceSplit, SplitEnumerator
 
 _FIRST_ANSWER_SECONDS = 30.0
 _ANSWER_SECONDS = 5.0
-_REFRESH_SECONDS = 0.02  # while there is nothing to do; a batch takes longer than that
+_REFRESH_SECONDS = 0.02  # while idle; a batch takes longer than that
 _PROBLEM_PAUSE_SECONDS = 0.5
 _CLOSE_SECONDS = 5.0
 
@@ -49,13 +49,13 @@ class Subscription:
     partitions: tuple[KafkaTopicPartition, ...] = ()
 
     def wants(self, partition: KafkaTopicPartition) -> bool:
-        """Whether a partition is read, if there is one of that name."""
+        """Whether the subscription includes a partition, if it exists."""
         if self.pattern is not None:
             return self.pattern.fullmatch(partition.topic) is not None
         return partition in self.partitions if self.partitions else partition.topic in self.topics
 
     def select(self, present: Mapping[str, Sequence[int]]) -> list[KafkaTopicPartition]:
-        """The subscribed partitions among the present ones (by topic); raises an error if a named one is missing."""
+        """Return the subscribed partitions among the existing ones. Raise an error if a named one is missing."""
         if self.pattern is not None:
             names = [name for name in present if self.pattern.fullmatch(name) and not name.startswith("__")]
             return sorted(KafkaTopicPartition(name, number) for name in names for number in present[name])
@@ -70,12 +70,12 @@ class Subscription:
 
 
 class KafkaEnumerator(SplitEnumerator):
-    """Asks the brokers.
+    """Lists partitions and offsets with requests to the brokers.
 
-    :param discovery_interval_ms: how often to look for new partitions; not at all if it is not positive
-    :param stopping: where partitions end, for a source that does
-    :param keep_restored: whether partitions of the checkpoint that are not subscribed to any more are read on (True),
-        forgotten (False), or left alone (None): then they count as read if the source ends
+    :param discovery_interval_ms: how often to look for new partitions; never if it is not positive
+    :param stopping: where partitions end, for a bounded source
+    :param keep_restored: whether to keep reading partitions of the checkpoint that are no longer subscribed (True),
+        forget them (False), or leave them alone (None): then they count as finished if the source ends
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._first: Offsets = {}
         self._stops: Offsets = {}
         self._ends: dict[str, int] = {}
-        self._shorter: set[str] = set()  # partitions that end before where they ended once
+        self._shorter: set[str] = set()  # partitions that end before an earlier end
         self._next_discovery = 0.0
         self._next_refresh = 0.0
         self._next_search = 0.0
@@ -158,7 +158,7 @@ class KafkaEnumerator(SplitEnumerator):
             found = self._subscription.select(present)
         except KafkaError:
             if self._splits:
-                LOG.warning("a topic that is read is gone")
+                LOG.warning("a topic of the source no longer exists")
                 return
             raise
         for partition in found:
@@ -169,8 +169,8 @@ class KafkaEnumerator(SplitEnumerator):
         self._sort_restored(present, broken=metadata.topics.keys() - present.keys())
 
     def _sort_restored(self, present: Mapping[str, Sequence[int]], broken: Collection[str]) -> None:
-        """Decide on partitions of the checkpoint that are not subscribed to, or were deleted meanwhile: a source that
-        is to end must not wait for what can never come. A topic that is there but broken is asked for again.
+        """Handle partitions of the checkpoint that are not subscribed, or that have been deleted: a bounded source must
+        not wait for what can never arrive. A topic that exists but is broken is requested again.
         """
         undecided: list[str] = []
         for split_id in self._restored:
@@ -186,7 +186,7 @@ class KafkaEnumerator(SplitEnumerator):
             elif self._keep_restored is not None:
                 self._forgotten[split_id] = split
             elif self._stopping is not None:
-                what = "is gone" if wanted else "is not subscribed to any more"
+                what = "no longer exists" if wanted else "is no longer subscribed"
                 LOG.warning("partition %s %s: it was not read up to where the job ends", split_id, what)
                 self._forgotten[split_id] = split
         self._restored = undecided
@@ -194,11 +194,11 @@ class KafkaEnumerator(SplitEnumerator):
     # -- offsets ------------------------------------------------------------------------------------------------
 
     def starting_offset(self, split: SourceSplit, *, fresh: bool) -> Any:
-        """On the first start where the user said; a partition that appears later is read from its beginning."""
+        """Return the user's position at the first start. A partition that appears later is read from its beginning."""
         assert isinstance(split, KafkaPartitionSplit)
         name = split.name
         if self._stopping is not None and not fresh:
-            return [0, 0]  # it was not there when the job began, and the job ends where things stood then
+            return [0, 0]  # it did not exist when the job started, and the job ends where the topics ended then
         if name not in self._first:
             wanted = [one.name for one in self._splits.values()] if fresh else [name]
             self._first |= self._starting.resolve(wanted, self) if fresh else self.earliest(wanted)
@@ -206,7 +206,7 @@ class KafkaEnumerator(SplitEnumerator):
                 self._stops |= self._stopping.resolve_end(wanted, self)
         first = self._first[name]
         stop = max(first, self._stops[name]) if self._stopping is not None else None
-        # The ends were asked for before: records that came since then do not mean that the topic was made again.
+        # The end was requested earlier: records since then do not mean that the topic was recreated.
         reached = stop if stop is not None and self._stopping is not None and self._stopping.is_within_reach else first
         self._ends[split.split_id] = max(reached, self._ends.get(split.split_id, first))
         return first if stop is None else [first, stop]
@@ -219,7 +219,7 @@ class KafkaEnumerator(SplitEnumerator):
             problem = self._problem(split, position, known, stop)
             if problem is not None:
                 again = self._reset_offset(split, problem, known)
-                # Of a source that ends: up to where the partition ends now, or nothing of what comes now.
+                # For a bounded source: up to the current end of the partition, or nothing of what arrives now.
                 return again if stop is None else [position, position] if again == known else [again, known]
         latest = min(known or 0, position + max_records)
         if stop is not None:
@@ -227,7 +227,7 @@ class KafkaEnumerator(SplitEnumerator):
         return max(position, latest)
 
     def _problem(self, split: KafkaPartitionSplit, position: int, end: int, stop: int | None) -> str | None:
-        """A partition never gets shorter by itself: another one has taken its place, or it has lost records."""
+        """Return what is wrong: a partition gets shorter only if it was recreated or lost records."""
         if end < position:
             return f"partition {split.split_id} ends at {end}, but was read up to {position}"
         if stop is None or self._stopping is None or end >= stop:
@@ -237,8 +237,8 @@ class KafkaEnumerator(SplitEnumerator):
         return None
 
     def _reset_offset(self, split: KafkaPartitionSplit, problem: str, end: int) -> int:
-        """Where to resume, if the user has decided it."""
-        problem += ": its topic was made again"
+        """Return where to resume, if the user decided that."""
+        problem += ": its topic was recreated"
         reset = self._settings.get("auto.offset.reset")
         self._shorter.discard(split.split_id)
         if reset in ("earliest", "smallest", "beginning"):
@@ -248,8 +248,8 @@ class KafkaEnumerator(SplitEnumerator):
             LOG.warning("%s; it is read from its end", problem)
             return end
         raise KafkaError(
-            f"{problem}, or has lost records. Set the property auto.offset.reset to 'earliest' to read what is there "
-            "now, or to 'latest' to go on with what comes"
+            f"{problem}, or has lost records. Set the property auto.offset.reset to 'earliest' to read what the topic "
+            "has now, or to 'latest' to continue with new records"
         )
 
     def pending_records(self, split_id: str, offset: Any) -> int | None:
@@ -274,7 +274,7 @@ class KafkaEnumerator(SplitEnumerator):
             self._shorter |= {name for name, end in ends.items() if end < self._ends.get(name, 0)}
             self._ends |= ends
         except KafkaError as error:
-            if self._look_for_absent():  # the question was wrong: without these topics it can be answered
+            if self._look_for_absent():  # the request was wrong: it works without these topics
                 self._next_refresh = 0.0
                 return
             LOG.warning("%s", error)
@@ -285,8 +285,8 @@ class KafkaEnumerator(SplitEnumerator):
             return {}
         package = confluent_kafka()
         asked = [package.TopicPartition(split.topic, split.partition, package.OFFSET_END) for split in splits]
-        # The consumer asks each broker once; an admin client asks who leads the partitions first, every time. That
-        # is needed for those that the consumer has not heard of yet, or whose leader is another one now.
+        # The consumer sends one request to each broker. An admin client first asks who leads the partitions, every
+        # time. Use that for partitions that the consumer does not know yet, or whose leader has changed.
         answers = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
         found = {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.error is None}
         missing = [split.name for split in splits if found.get(split.name, -1) < 0]
@@ -294,7 +294,7 @@ class KafkaEnumerator(SplitEnumerator):
         return {str(name): offset for name, offset in found.items()}
 
     def _look_for_absent(self) -> bool:
-        """Topics that were deleted: Kafka answers no question in which one of them occurs. Whether there are others."""
+        """Find deleted topics: requests with one of them fail. Return whether other topics remain."""
         self._next_search = time.monotonic() + _PROBLEM_PAUSE_SECONDS
         try:
             present = self._admin.list_topics(timeout=_ANSWER_SECONDS).topics
@@ -303,28 +303,28 @@ class KafkaEnumerator(SplitEnumerator):
         absent = {split.topic for split in self._splits.values() if split.topic not in present}
         changed = absent != self._absent
         if absent - self._absent:
-            LOG.warning("topics that are read are gone: %s", ", ".join(sorted(absent)))
+            LOG.warning("topics of the source no longer exist: %s", ", ".join(sorted(absent)))
         self._absent = absent
         return changed
 
-    # -- the questions of offsets initializers --------------------------------------------------------------------
+    # -- lookups for offsets initializers -------------------------------------------------------------------------
 
     def earliest(self, partitions: Partitions) -> Offsets:
-        """The first offsets there are."""
+        """Return the first existing offsets."""
         return self._list_offsets(partitions, latest=False, seconds=_FIRST_ANSWER_SECONDS)
 
     def latest(self, partitions: Partitions) -> Offsets:
-        """The offsets of the next records."""
+        """Return the offsets of the next records."""
         return self._list_offsets(partitions, latest=True, seconds=_FIRST_ANSWER_SECONDS)
 
     def committed(self, partitions: Partitions) -> Offsets:
-        """The offsets of the consumer group."""
+        """Return the offsets of the consumer group."""
         asked = [confluent_kafka().TopicPartition(one.topic, one.partition) for one in partitions]
         answers = self._ask(lambda: self._consumer.committed(asked, timeout=_FIRST_ANSWER_SECONDS))
         return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.offset >= 0}
 
     def for_timestamp(self, partitions: Partitions, timestamp: int) -> Offsets:
-        """The first offsets with at least this timestamp."""
+        """Return the first offsets with at least this timestamp."""
         asked = [confluent_kafka().TopicPartition(one.topic, one.partition, timestamp) for one in partitions]
         answers = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_FIRST_ANSWER_SECONDS))
         return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.offset >= 0}
@@ -333,7 +333,7 @@ class KafkaEnumerator(SplitEnumerator):
         try:
             return question()
         except confluent_kafka().KafkaException as error:
-            raise KafkaError(f"no answer from Kafka about offsets: {reason(error)}") from None
+            raise KafkaError(f"Kafka did not return offsets: {reason(error)}") from None
 
     def _list_offsets(self, partitions: Partitions, *, latest: bool, seconds: float) -> Offsets:
         if not partitions:
@@ -351,7 +351,7 @@ class KafkaEnumerator(SplitEnumerator):
             for name, future in futures.items():
                 found[KafkaTopicPartition(name.topic, name.partition)] = future.result().offset
         except package.KafkaException as error:
-            raise KafkaError(f"no answer from Kafka about offsets: {reason(error)}") from None
+            raise KafkaError(f"Kafka did not return offsets: {reason(error)}") from None
         return found
 
     # -- the consumer group -------------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ class GroupCommitter:
         self._thread.start()
 
     def offer(self, offsets: Offsets) -> None:
-        """Commit these, unless newer ones come first."""
+        """Commit these offsets, unless newer ones arrive first."""
         with self._changed:
             self._wanted = offsets
             self._changed.notify()
@@ -407,7 +407,7 @@ class GroupCommitter:
             for name, offset in offsets.items()
             if self._done.get(name) != offset
         ]
-        with contextlib.suppress(RuntimeError):  # closed meanwhile
+        with contextlib.suppress(RuntimeError):  # closed in the meantime
             try:
                 self._consumer.commit(offsets=changed, asynchronous=False)
             except package.KafkaException as error:

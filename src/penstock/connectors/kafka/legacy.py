@@ -1,4 +1,4 @@
-"""The connectors of before: ``add_source(FlinkKafkaConsumer(...))`` and ``add_sink(FlinkKafkaProducer(...))``.
+"""The legacy connectors: ``add_source(FlinkKafkaConsumer(...))`` and ``add_sink(FlinkKafkaProducer(...))``.
 
 They are the new source and sink, with the defaults of the old ones.
 """
@@ -52,9 +52,9 @@ class Semantic(Enum):
 
 
 class FlinkKafkaConsumer(KafkaSource):
-    """Reads topics, from where the consumer group is unless told otherwise.
+    """Reads topics, by default from the offsets of the consumer group.
 
-    New partitions are looked for only if the property ``flink.partition-discovery.interval-millis`` says how often.
+    New partitions are discovered only if you set ``flink.partition-discovery.interval-millis``.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class FlinkKafkaConsumer(KafkaSource):
         self._keep_restored = False
 
     def set_start_from_group_offsets(self) -> Self:
-        """Start at the group's offsets, or as ``auto.offset.reset`` says if there are none. The default."""
+        """Start at the group's offsets, or at ``auto.offset.reset`` if there are none. The default."""
         self._starting = _group_offsets(self._properties)
         return self
 
@@ -94,17 +94,17 @@ class FlinkKafkaConsumer(KafkaSource):
         return self
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> Self:
-        """Begin with the first records that are not older."""
+        """Start at the first records with this timestamp or a later one."""
         self._starting = KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp)
         return self
 
     def set_start_from_specific_offsets(self, offsets: Mapping[KafkaTopicPartition, int]) -> Self:
-        """Start at these offsets; other partitions start as ``auto.offset.reset`` says."""
+        """Start at these offsets; other partitions start at ``auto.offset.reset``."""
         self._starting = KafkaOffsetsInitializer.offsets(offsets, _reset_strategy(self._properties))
         return self
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> Self:
-        """Whether offsets are committed to the consumer group."""
+        """Set whether to commit offsets to the consumer group."""
         self._properties[_COMMITS] = str(commit_on_checkpoints).lower()
         return self
 
@@ -123,12 +123,12 @@ def _group_offsets(properties: Mapping[str, str]) -> KafkaOffsetsInitializer:
 
 
 def _reset_strategy(properties: Mapping[str, str]) -> KafkaOffsetResetStrategy:
-    """Kafka's own default is the end."""
+    """Return the reset strategy. Kafka's own default is the end."""
     try:
         return KafkaOffsetResetStrategy[properties.get("auto.offset.reset", "latest").upper()]
     except KeyError:
         raise InvalidProgramError(
-            f"auto.offset.reset is earliest, latest or none, not {properties['auto.offset.reset']!r}"
+            f"auto.offset.reset must be earliest, latest or none, not {properties['auto.offset.reset']!r}"
         ) from None
 
 
@@ -147,7 +147,7 @@ class FlinkKafkaProducer(KafkaSink):
         if "bootstrap.servers" not in producer_config:
             raise InvalidProgramError("a FlinkKafkaProducer needs the property bootstrap.servers")
         if not isinstance(semantic, Semantic):
-            raise InvalidProgramError(f"a Semantic is needed, got {shorten(semantic)}")
+            raise InvalidProgramError(f"expected a Semantic, got {shorten(semantic)}")
         builder = KafkaRecordSerializationSchema.builder().set_topic(topic)
         builder.set_value_serialization_schema(serialization_schema)
         if partitioner is not None:
@@ -158,28 +158,28 @@ class FlinkKafkaProducer(KafkaSink):
         self.configure(properties, self._schema, DeliveryGuarantee[semantic.name], prefix)
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
-        """Names the sink's transactions; needed for exactly-once."""
+        """Set the name of the sink's transactions. Required for exactly-once."""
         self._transactional_id_prefix = transactional_id_prefix
         return self
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
-        """Records that are not delivered are logged and lost, instead of failing the job."""
+        """Set whether to log failed deliveries and lose the records, instead of failing the job."""
         self._only_log_failures = log_failures_only
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> Self:
-        """Without it, at least once is no more than a hope: a batch does not wait for its acknowledgements."""
+        """Set whether batches wait for acknowledgements. If they do not, at-least-once is not guaranteed."""
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             self._guarantee = DeliveryGuarantee.AT_LEAST_ONCE if flush_on_checkpoint else DeliveryGuarantee.NONE
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> Self:
-        """Whether to write the event timestamp; by default Kafka uses the time of writing."""
+        """Set whether to write the event timestamp. By default, Kafka uses the time of writing."""
         self._schema.write_timestamps = write_timestamp_to_kafka
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
-        """A transaction that timed out is written again here: there is no failure to ignore."""
+        """Accepted without effect: here, a transaction that times out is written again."""
         return self
 
     def create_committer(self) -> Committer | None:
@@ -205,6 +205,6 @@ class _OldSchema(KafkaRecordSerializationSchema):
         return self._schema.serialize(element, context, timestamp if self.write_timestamps else None)
 
 
-# PyFlink has the methods in base classes.
+# PyFlink defines the methods in base classes.
 FlinkKafkaConsumerBase = FlinkKafkaConsumer
 FlinkKafkaProducerBase = FlinkKafkaProducer

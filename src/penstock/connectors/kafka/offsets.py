@@ -1,4 +1,4 @@
-"""Where partitions are read from, and up to where."""
+"""Starting and stopping offsets of partitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Partitions = Sequence[KafkaTopicPartition]
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """The strategy for a missing offset, or one that the partition no longer has."""
+    """The strategy for an offset that is missing or that the partition no longer has."""
 
     LATEST = 0
     EARLIEST = 1
@@ -43,25 +43,25 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class OffsetLookup(Protocol):
-    """Answers questions about partitions; the enumerator asks the brokers."""
+    """Looks up offsets of partitions. The enumerator does this with requests to the brokers."""
 
     def earliest(self, partitions: Partitions) -> Offsets:
-        """The first offsets there are."""
+        """Return the first existing offsets."""
 
     def latest(self, partitions: Partitions) -> Offsets:
-        """The offsets of the next records."""
+        """Return the offsets of the next records."""
 
     def committed(self, partitions: Partitions) -> Offsets:
-        """The committed offsets of the consumer group, without partitions that have none."""
+        """Return the committed offsets of the consumer group, without partitions that have none."""
 
     def for_timestamp(self, partitions: Partitions, timestamp: int) -> Offsets:
-        """The first offsets with at least this timestamp; partitions without are left out."""
+        """Return the first offsets with at least this timestamp, without partitions that have none."""
 
 
 class KafkaOffsetsInitializer(ABC):
-    """Where to begin (``set_starting_offsets``) or to stop (``set_bounded``, ``set_unbounded``).
+    """Decides where to start (``set_starting_offsets``) or stop (``set_bounded``, ``set_unbounded``).
 
-    Only a job without a checkpoint uses starting offsets: what a checkpoint says always wins.
+    Only a job without a checkpoint uses starting offsets. The offsets of a checkpoint take precedence.
     """
 
     needs_group: bool = False
@@ -70,34 +70,34 @@ class KafkaOffsetsInitializer(ABC):
 
     @abstractmethod
     def resolve(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
-        """An offset for each partition."""
+        """Return an offset for each partition."""
 
     def resolve_end(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
-        """An offset to stop at for each partition; it may lie in the future."""
+        """Return an offset at which to stop for each partition. It may be in the future."""
         return self.resolve(partitions, lookup)
 
     @staticmethod
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """The committed offsets of the consumer group."""
+        """Use the committed offsets of the consumer group."""
         return _Committed(offset_reset_strategy)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record of each partition with this timestamp or a later one, or the end."""
+        """Use the first record of each partition with at least this timestamp, or the end."""
         if not is_int(timestamp):
-            raise InvalidProgramError(f"the timestamp must be an int, milliseconds since 1970, got {timestamp!r}")
+            raise InvalidProgramError(f"the timestamp must be an int, milliseconds since the epoch, got {timestamp!r}")
         return _Timestamp(timestamp)
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The earliest record."""
+        """Use the earliest record."""
         return _Ends(earliest=True)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """The end of each partition when the job starts."""
+        """Use the end of each partition when the job starts."""
         return _Ends(earliest=False)
 
     @staticmethod
@@ -105,7 +105,7 @@ class KafkaOffsetsInitializer(ABC):
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """These offsets; the strategy is for partitions that are not among them, and for offsets out of range."""
+        """Use these offsets. The strategy applies to other partitions, and to offsets out of range."""
         given: Mapping[Any, Any] = offsets
         for partition, offset in given.items():
             if not (isinstance(partition, KafkaTopicPartition) and is_int(offset) and offset >= 0):
@@ -134,7 +134,7 @@ class _Timestamp(KafkaOffsetsInitializer):
     is_within_reach = True
 
     def resolve(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
-        # First the end, then the search: a record that comes in between is found by its timestamp.
+        # First get the end, then search: the search finds a record that arrives in between by its timestamp.
         ends = lookup.latest(partitions)
         return {**ends, **lookup.for_timestamp(partitions, self.milliseconds)}
 
@@ -165,7 +165,7 @@ class _Given(KafkaOffsetsInitializer):
 def _with_reset(
     partitions: Partitions, lookup: OffsetLookup, known: Offsets, reset: KafkaOffsetResetStrategy, why: str
 ) -> Offsets:
-    """The known offsets where the partition has them, the strategy's elsewhere."""
+    """Return the known offsets if the partition has them, otherwise those of the strategy."""
     first, last = lookup.earliest(partitions), lookup.latest(partitions)
     resets: dict[KafkaOffsetResetStrategy, Callable[[KafkaTopicPartition], int]] = {
         KafkaOffsetResetStrategy.EARLIEST: first.__getitem__,
@@ -181,7 +181,7 @@ def _with_reset(
         else:
             problem = why if offset is None else f"{offset} is not within {first[partition]} to {last[partition]}"
             raise KafkaError(
-                f"no offset to begin with for partition {partition}: {problem}; "
-                "give a KafkaOffsetResetStrategy (EARLIEST or LATEST) to go on without"
+                f"no starting offset for partition {partition}: {problem}; "
+                "pass a KafkaOffsetResetStrategy (EARLIEST or LATEST)"
             )
     return found

@@ -1,4 +1,4 @@
-"""Handing chunks of records to a producer."""
+"""Sends chunks of records to a producer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _WAIT_SECONDS = 0.05
 
 _DEFAULTS = {
     "enable.idempotence": True,  # retries keep the order and write nothing twice
-    "partitioner": "murmur2_random",  # as Java has it: the same key goes to the same partition from either side
+    "partitioner": "murmur2_random",  # as in Java: a key goes to the same partition from either client
     "linger.ms": 5,  # code that waits for delivery calls flush(), which does not linger
     "queue.buffering.max.messages": 1_000_000,
 }
 
 
 class RecordProducer:
-    """A producer of confluent-kafka that notices when a record was not delivered.
+    """A confluent-kafka producer that detects failed deliveries.
 
-    :param only_commits: it need not, since everything is written in transactions, whose commits notice
-    :param only_log_failures: it is not an error
+    :param only_commits: do not detect them: all records are in transactions, whose commits detect failures
+    :param only_log_failures: log failed deliveries instead of raising an error
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class RecordProducer:
     ) -> None:
         self._failure: str | None = None
         self._only_log_failures = only_log_failures
-        # Of failures only: a call for every record that went well would take half of the time.
+        # For failures only: a callback for each delivered record would take half of the time.
         reports: dict[str, Any] = {"delivery.report.only.error": True}
         if not only_commits:
             reports["on_delivery"] = self._not_delivered
@@ -49,14 +49,14 @@ class RecordProducer:
             self._failure = problem
 
     def produce(self, chunk: RecordChunk) -> None:
-        """Queue records; waits when the queue is full."""
+        """Queue records. Wait while the queue is full."""
         topics = repeat(chunk.topics) if isinstance(chunk.topics, str) else chunk.topics
         stamps = repeat(_NOW) if chunk.timestamps is None else _stamps(chunk.timestamps)
         produce = self.client.produce
         if chunk.partitions is None and chunk.headers is None:
             for topic, value, key, at in zip(topics, chunk.values, chunk.keys or repeat(None), stamps, strict=False):
                 try:
-                    produce(topic, value, key, _ANY_PARTITION, None, None, at)  # by position: it is called so often
+                    produce(topic, value, key, _ANY_PARTITION, None, None, at)  # positional arguments: a hot call
                 except BufferError:
                     self._insist(topic, value, key, _ANY_PARTITION, None, None, at)
         else:
@@ -78,19 +78,19 @@ class RecordProducer:
                 return
 
     def flush(self) -> None:
-        """Wait until everything is acknowledged."""
+        """Wait until all records are acknowledged."""
         self.client.flush()
         self.check()
 
     def check(self) -> None:
-        """Raise if a record was not delivered."""
+        """Raise an error if a record was not delivered."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise KafkaError(failure)
 
 
 def _stamps(timestamps: list[Any]) -> list[int]:
-    """As the client wants them: 0 is the clock's.
+    """Convert timestamps for the client, in which 0 means the current time.
 
     >>> _stamps([5, None, -1]), _stamps([5, 6])
     ([5, 0, 0], [5, 6])

@@ -1,10 +1,10 @@
 """Reads ranges of partitions in a task.
 
 One consumer serves all partitions of a task and stays open between batches, so that the client fetches ahead while the
-task computes. Records of other partitions than the one asked for wait in memory, a bounded number of them.
+task computes. Records of other partitions than the requested one wait in memory, in limited numbers.
 
-Not every offset holds a record: transactions leave markers, aborted records and compaction leave gaps. A range is read
-when a record after it was seen, or the client says that it has come to the end of the partition.
+Not every offset has a record: transactions leave markers, and aborted records and compaction leave gaps. A range is
+complete when a later record arrives, or when the client reports the end of the partition.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _Name = tuple[str, int]
 
 
 class _Partition:
-    """Messages of one partition that the consumer has delivered."""
+    """The messages of one partition that the consumer delivered."""
 
     __slots__ = ("paused", "position", "reached", "waiting", "waiting_records")
 
     def __init__(self, offset: int) -> None:
         self.position = offset
-        """Everything before it was handed on."""
+        """All messages before it were passed on."""
         self.reached = offset
-        """Everything before it was delivered."""
+        """All messages before it were delivered."""
         self.waiting: deque[list[Any]] = deque()
         self.waiting_records = 0
         self.paused = False
 
     def add(self, messages: list[Any]) -> None:
-        """Messages that were delivered, in order."""
-        if messages[0].offset() < self.reached:  # of an older fetch, before the partition was moved forward
+        """Add delivered messages, in order."""
+        if messages[0].offset() < self.reached:  # from an older fetch, before the partition was moved forward
             messages = messages[bisect_left(messages, self.reached, key=_offset) :]
             if not messages:
                 return
@@ -55,7 +55,7 @@ class _Partition:
         self.reached = messages[-1].offset() + 1
 
     def take(self, end: int) -> list[Any]:
-        """Waiting messages before an offset; empty if there are none."""
+        """Return the waiting messages before an offset."""
         if not self.waiting:
             return []
         messages = self.waiting.popleft()
@@ -74,7 +74,7 @@ class _Partition:
 
 
 class KafkaReader(SourceReader):
-    """One task's reader."""
+    """The reader of one task."""
 
     def __init__(self, settings: Mapping[str, Any], deserializer: KafkaRecordDeserializationSchema) -> None:
         self._settings = settings
@@ -97,7 +97,7 @@ class KafkaReader(SourceReader):
         assert isinstance(split, KafkaPartitionSplit)
         end = position_of(end_offset)
         if end < position_of(start_offset):
-            return  # the step to the beginning of a topic that was made again
+            return  # the step to the beginning of a recreated topic
         partition = self._position((split.topic, split.partition), position_of(start_offset))
         decode = self._deserializer.deserialize_messages
         deadline = time.monotonic() + _STALLED_SECONDS
@@ -111,7 +111,7 @@ class KafkaReader(SourceReader):
                 break
             elif not self._poll(partition) and time.monotonic() > deadline:
                 raise KafkaError(
-                    f"nothing came from partition {split.split_id} for {_STALLED_SECONDS:.0f} s, though it has records "
+                    f"no data from partition {split.split_id} for {_STALLED_SECONDS:.0f} s, though it has records "
                     f"from {partition.position} up to {end}: are its brokers reachable from the tasks?"
                 )
         partition.position = end
@@ -119,7 +119,7 @@ class KafkaReader(SourceReader):
     # -- the consumer -------------------------------------------------------------------------------------------
 
     def _position(self, name: _Name, offset: int) -> _Partition:
-        """The partition, ready to be read from an offset."""
+        """Return the partition, ready to be read from an offset."""
         known = self._partitions.get(name)
         if known is not None and known.position <= offset <= known.reached:
             known.skip_to(offset)
@@ -127,7 +127,7 @@ class KafkaReader(SourceReader):
             return known
         topic_partition = confluent_kafka().TopicPartition(*name, offset)
         if known is not None and offset < known.position:
-            # Going back, messages that are still under way would look like those after a gap: start anew.
+            # When going back, messages still in flight would look like those after a gap, so start a new consumer.
             self.close()
             known = None
         if self._consumer is None:
@@ -139,7 +139,7 @@ class KafkaReader(SourceReader):
         return partition
 
     def _poll(self, wanted: _Partition) -> bool:
-        """Take the messages that the client has fetched, waiting briefly for some. Returns whether there were any."""
+        """Take the messages that the client has fetched, after a short wait. Return whether there were any."""
         first = self._consumer.poll(_POLL_SECONDS)
         if first is None:
             return False
@@ -157,12 +157,12 @@ class KafkaReader(SourceReader):
                     partition.add(list(group))
                     if partition is not wanted and partition.waiting_records > _MAX_WAITING:
                         self._pause(name, partition)
-        for message in failed:  # last: the end of a partition comes after its records
+        for message in failed:  # last, because the end of a partition comes after its records
             self._notice(message)
         return True
 
     def _notice(self, message: Any) -> None:
-        """The end of a partition, or a problem."""
+        """Handle the end of a partition, or a problem."""
         package = confluent_kafka()
         error = message.error()
         if error.code() == package.KafkaError._PARTITION_EOF:
@@ -172,13 +172,13 @@ class KafkaReader(SourceReader):
             return
         if error.code() in (package.KafkaError._AUTO_OFFSET_RESET, package.KafkaError.OFFSET_OUT_OF_RANGE):
             raise KafkaError(
-                f"records of partition {message.topic()}-{message.partition()} are gone before they were read "
-                f"({reason(error)}): the topic's retention has removed them; set the property auto.offset.reset to "
-                "'earliest' to go on with what is left"
+                f"records of partition {message.topic()}-{message.partition()} were removed before they were read "
+                f"({reason(error)}), by the topic's retention: set the property auto.offset.reset to "
+                "'earliest' to continue with the remaining records"
             )
         if error.fatal() or not (error.retriable() or error.code() < 0):
             raise KafkaError(f"reading from Kafka failed: {reason(error)}")
-        LOG.warning("reading from Kafka: %s", reason(error))  # the client tries again by itself
+        LOG.warning("reading from Kafka: %s", reason(error))  # the client retries by itself
 
     def _pause(self, name: _Name, partition: _Partition) -> None:
         if not partition.paused:

@@ -1,4 +1,4 @@
-"""From the stream's records to Kafka's."""
+"""Converts the stream's records to Kafka's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Headers = Mapping[str, bytes] | Sequence[tuple[str, bytes | None]]
 
 
 class ProducerRecord(NamedTuple):
-    """A record for Kafka. Without a partition the key decides, without a timestamp the clock."""
+    """A record for Kafka. Without a partition, the key decides. Without a timestamp, it is the current time."""
 
     topic: str
     value: bytes | None
@@ -38,7 +38,7 @@ class ProducerRecord(NamedTuple):
 
 @dataclass(slots=True)
 class RecordChunk:
-    """Records for Kafka by columns; a column is None if no record has anything in it. Always many, so pickled fast."""
+    """Records for Kafka as columns. A column is None if it has no values. It holds many records, so it pickles fast."""
 
     topics: str | list[str]
     values: list[bytes | None]
@@ -53,7 +53,7 @@ class KafkaTopicSelector(ABC):
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """The topic's name."""
+        """Return the topic's name."""
 
 
 class FlinkKafkaPartitioner(ABC):
@@ -67,11 +67,11 @@ class FlinkKafkaPartitioner(ABC):
     def partition(
         self, record: Any, key: bytes | None, value: bytes | None, target_topic: str, partitions: Sequence[int]
     ) -> int:
-        """One of the partitions."""
+        """Return one of the partitions."""
 
 
 class FlinkFixedPartitioner(FlinkKafkaPartitioner):
-    """Each task of the sink writes to one partition. With fewer tasks than partitions some stay empty.
+    """Each task of the sink writes to one partition. If there are fewer tasks than partitions, some stay empty.
 
     >>> partitioner = FlinkFixedPartitioner()
     >>> partitioner.open(5, 8)
@@ -97,11 +97,11 @@ class KafkaSinkContext:
     parallel_instance_id: int
     number_of_parallel_instances: int
     partitions_for_topic: Callable[[str], Sequence[int]]
-    """The partitions of a topic, as they are now."""
+    """The current partitions of a topic."""
 
 
 class KafkaRecordSerializationSchema(ABC):
-    """Turns a record of the stream into one of Kafka: use :meth:`builder`, or define :meth:`serialize`.
+    """Converts a record of the stream to a Kafka record: use :meth:`builder`, or define :meth:`serialize`.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> schema = (
@@ -120,12 +120,12 @@ class KafkaRecordSerializationSchema(ABC):
 
     @abstractmethod
     def serialize(self, element: Any, context: KafkaSinkContext, timestamp: int | None) -> ProducerRecord | None:
-        """Kafka's record; ``None`` leaves the element out."""
+        """Return Kafka's record, or ``None`` to skip the element."""
 
     def serialize_batch(
         self, elements: Sequence[Any], timestamps: Sequence[int | None] | None, context: KafkaSinkContext
     ) -> RecordChunk:
-        """Many records."""
+        """Serialize many records."""
         stamps = timestamps if timestamps is not None else [None] * len(elements)
         records: list[ProducerRecord] = []
         for element, timestamp in zip(elements, stamps, strict=True):
@@ -139,7 +139,7 @@ class KafkaRecordSerializationSchema(ABC):
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
-        """Puts a schema together."""
+        """Create a builder."""
         return KafkaRecordSerializationSchemaBuilder()
 
 
@@ -159,7 +159,7 @@ def _columns(records: list[ProducerRecord]) -> RecordChunk:
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Says what becomes of a record: its topic, key, value, partition and headers.
+    """Collects the topic, key, value, partition and headers of records.
 
     The timestamp written to Kafka is the record's event timestamp, if it has one.
     """
@@ -172,7 +172,7 @@ class KafkaRecordSerializationSchemaBuilder:
         self._headers: Callable[[Any], Headers | None] | None = None
 
     def build(self) -> KafkaRecordSerializationSchema:
-        """Build the schema; raises an error that names missing settings."""
+        """Build the schema, or raise an error that names missing settings."""
         if self._topic is None:
             raise InvalidProgramError("a Kafka serialization schema needs set_topic() or set_topic_selector()")
         if self._value is None:
@@ -180,36 +180,36 @@ class KafkaRecordSerializationSchemaBuilder:
         return _BuiltSchema(self._topic, self._key, self._value, self._partitioner, self._headers)
 
     def set_topic(self, topic: str) -> Self:
-        """All records go to this topic."""
+        """Write all records to this topic."""
         if not topic:
             raise InvalidProgramError(f"set_topic() takes the name of a topic, got {topic!r}")
         return self._set_topic(topic)
 
     def set_topic_selector(self, topic_selector: KafkaTopicSelector | Callable[[Any], str]) -> Self:
-        """A function that selects the topic of each record."""
+        """Set the function that selects the topic of each record."""
         if isinstance(topic_selector, KafkaTopicSelector):
             return self._set_topic(topic_selector.apply)
         return self._set_topic(_function(topic_selector, "set_topic_selector() takes a KafkaTopicSelector"))
 
     def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
-        """The key. Records with the same key go to the same partition."""
+        """Set the schema of the key. Records with the same key go to the same partition."""
         self._key = _schema(key_serialization_schema)
         return self
 
     def set_value_serialization_schema(self, value_serialization_schema: SerializationSchema) -> Self:
-        """The value."""
+        """Set the schema of the value."""
         self._value = _schema(value_serialization_schema)
         return self
 
     def set_partitioner(self, partitioner: FlinkKafkaPartitioner) -> Self:
-        """The partitioner. Without one, Kafka uses the hash of the key, or spreads records without a key."""
+        """Set the partitioner. Without one, Kafka uses the hash of the key, and distributes records without a key."""
         if not isinstance(partitioner, FlinkKafkaPartitioner):
             raise InvalidProgramError(f"set_partitioner() takes a FlinkKafkaPartitioner, got {shorten(partitioner)}")
         self._partitioner = partitioner
         return self
 
     def set_header_provider(self, header_provider: Callable[[Any], Headers | None]) -> Self:
-        """The headers: a dict, or a list of (name, bytes)."""
+        """Set the function that returns the headers: a dict, or a list of (name, bytes)."""
         self._headers = _function(header_provider, "set_header_provider() takes a function of the record")
         return self
 
@@ -222,7 +222,7 @@ class KafkaRecordSerializationSchemaBuilder:
 
 def _schema(schema: Any) -> SerializationSchema:
     if not isinstance(schema, SerializationSchema):
-        raise InvalidProgramError(f"a SerializationSchema is needed, got {shorten(schema)}")
+        raise InvalidProgramError(f"expected a SerializationSchema, got {shorten(schema)}")
     return schema
 
 
@@ -274,7 +274,7 @@ class _BuiltSchema(KafkaRecordSerializationSchema):
             values = _serialize_all(self._value, elements)
             keys = None if self._key is None else _serialize_all(self._key, elements)
         except Exception:
-            return super().serialize_batch(elements, timestamps, context)  # finds the one to blame
+            return super().serialize_batch(elements, timestamps, context)  # finds the broken record
         return RecordChunk(self._topic, values, keys, None if timestamps is None else list(timestamps))
 
 
@@ -286,7 +286,7 @@ def _serialize_all(schema: SerializationSchema, elements: Sequence[Any]) -> list
 
 
 def serialization_error(element: Any, error: Exception) -> KafkaError:
-    """A record that cannot be written."""
+    """Return the error for a record that cannot be written."""
     return KafkaError(
         f"record {shorten(element)} cannot be serialized for Kafka: {type(error).__name__}: {error}\n"
         f"{user_traceback(error)}"

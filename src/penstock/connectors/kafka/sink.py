@@ -33,9 +33,9 @@ _ANSWER_SECONDS = 30.0
 class KafkaSink(Sink):
     """Writes records to topics of Kafka.
 
-    ``NONE`` does not wait for acknowledgements. ``AT_LEAST_ONCE``, the default, waits at the end of every micro-batch.
-    ``EXACTLY_ONCE`` writes a micro-batch in one transaction, see ``penstock.connectors.kafka.committer``;
-    consumers have to read with ``isolation.level=read_committed``.
+    ``NONE`` does not wait for acknowledgements. ``AT_LEAST_ONCE``, the default, waits at the end of each micro-batch.
+    ``EXACTLY_ONCE`` writes a micro-batch in one transaction (see ``penstock.connectors.kafka.committer``); consumers
+    must then read with ``isolation.level=read_committed``.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> schema = (
@@ -53,7 +53,7 @@ class KafkaSink(Sink):
     ...     .build()
     ... )
 
-    The constructor does the same as the builder.
+    The constructor is equivalent to the builder.
 
     >>> from penstock.formats.records import Json
     >>> sink = KafkaSink(
@@ -73,11 +73,11 @@ class KafkaSink(Sink):
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """:param servers: ``host:port`` of brokers
-        :param topic: the topic, or a function that gives the topic of a record
+        :param topic: the topic, or a function that returns the topic of a record
         :param value: the format of values, such as ``Json()`` or any SerializationSchema
-        :param key: a field or a function of the record, whose text is the key; or a SerializationSchema
-        :param record: a schema of whole records instead of topic, value and key
-        :param exactly_once: write in transactions of this name, which no other sink has and which stays the same
+        :param key: a field or a function of the record, whose text is the key, or a SerializationSchema
+        :param record: a schema for whole records instead of topic, value and key
+        :param exactly_once: write in transactions with this name, which must be unique and never change
         :param properties: properties of the producer
         """
         builder = KafkaSinkBuilder().set_properties(properties or {})
@@ -86,8 +86,8 @@ class KafkaSink(Sink):
         if exactly_once is not None:
             if not isinstance(exactly_once, str):
                 raise InvalidProgramError(
-                    "exactly_once is the name of the sink's transactions, which no other sink uses and which stays the "
-                    f"same when the job restarts; got {exactly_once!r}"
+                    "exactly_once must be the name of the sink's transactions, which no other sink uses and which "
+                    f"stays the same when the job restarts; got {exactly_once!r}"
                 )
             builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(exactly_once)
         self.configure(*builder.settings())
@@ -99,7 +99,7 @@ class KafkaSink(Sink):
         guarantee: DeliveryGuarantee,
         transactional_id_prefix: str | None,
     ) -> None:
-        """Set everything; for builders and subclasses."""
+        """Apply all settings. For builders and subclasses."""
         self._settings = client_settings(properties)
         self._serializer = serializer
         self._guarantee = guarantee
@@ -108,18 +108,18 @@ class KafkaSink(Sink):
 
     @staticmethod
     def of(*settings: Any) -> KafkaSink:
-        """The sink with the settings of a builder."""
+        """Create a sink with the settings of a builder."""
         sink = KafkaSink.__new__(KafkaSink)
         sink.configure(*settings)
         return sink
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """Says where and how to write."""
+        """Create a builder."""
         return KafkaSinkBuilder()
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """A writer that produces, or one that leaves it to the committer."""
+        """Create a writer that produces records, or one that leaves this to the committer."""
         sink_context = KafkaSinkContext(context.subtask_id, context.parallelism, _Partitions(self._settings))
         self._serializer.open(sink_context)
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
@@ -128,14 +128,14 @@ class KafkaSink(Sink):
         return _ProducingWriter(self._serializer, sink_context, self._new_producer(), wait=wait)
 
     def get_transformer(self) -> None:
-        """Returns the stream unchanged."""
+        """Return None: the stream is not changed."""
         return
 
     def _new_producer(self) -> RecordProducer:
         return RecordProducer(self._settings, only_log_failures=self._only_log_failures)
 
     def create_committer(self) -> Committer | None:
-        """For exactly-once only."""
+        """Create the committer, for exactly-once only."""
         if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             return None
         assert self._transactional_id_prefix is not None
@@ -143,7 +143,7 @@ class KafkaSink(Sink):
 
 
 class _KeyText(SerializationSchema):
-    """The text of a field of the record, or of what a function makes of it; bytes stay as they are."""
+    """Writes the text of a field, or of a function's result. Bytes stay unchanged."""
 
     def __init__(self, key: str | int | Callable[[Any], Any]) -> None:
         self._read = key if callable(key) else FieldPath(key).get
@@ -192,7 +192,7 @@ class _Partitions:
 
 
 class _ProducingWriter(SinkWriter):
-    """Writes at once."""
+    """Writes records immediately."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class _ProducingWriter(SinkWriter):
 
 
 class _CollectingWriter(SinkWriter):
-    """Serializes; the committer writes."""
+    """Serializes records for the committer, which writes them."""
 
     def __init__(self, serializer: KafkaRecordSerializationSchema, context: KafkaSinkContext, line: str) -> None:
         self._serializer = serializer
@@ -243,7 +243,7 @@ class _CollectingWriter(SinkWriter):
 
 
 class KafkaSinkBuilder:
-    """Says where a :class:`KafkaSink` writes, and how safely."""
+    """Builds a :class:`KafkaSink`."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -252,11 +252,11 @@ class KafkaSinkBuilder:
         self._prefix: str | None = None
 
     def build(self) -> KafkaSink:
-        """Build the sink; raises an error that names missing settings."""
+        """Build the sink, or raise an error that names missing settings."""
         return KafkaSink.of(*self.settings())
 
     def settings(self) -> tuple[Any, ...]:
-        """What was collected; raises an error that names missing settings."""
+        """Return the current settings, or raise an error that names missing ones."""
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("a Kafka sink needs set_bootstrap_servers()")
         if self._serializer is None:
@@ -269,18 +269,18 @@ class KafkaSinkBuilder:
         return self._properties, self._serializer, self._guarantee, self._prefix
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
-        """Where the brokers are: ``host:port``, several with commas."""
+        """Set the brokers: ``host:port``, separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
-        """The delivery guarantee; at least once by default."""
+        """Set the delivery guarantee. The default is at-least-once."""
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
-            raise InvalidProgramError(f"a DeliveryGuarantee is needed, got {shorten(delivery_guarantee)}")
+            raise InvalidProgramError(f"expected a DeliveryGuarantee, got {shorten(delivery_guarantee)}")
         self._guarantee = delivery_guarantee
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> Self:
-        """The serializer of records."""
+        """Set the serializer of records."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             raise InvalidProgramError(
                 f"set_record_serializer() takes a KafkaRecordSerializationSchema, got {shorten(record_serializer)}"
@@ -289,17 +289,17 @@ class KafkaSinkBuilder:
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
-        """Names the sink's transactions; needed for exactly-once."""
+        """Set the name of the sink's transactions. Required for exactly-once."""
         self._prefix = transactional_id_prefix
         return self
 
     def set_property(self, key: str, value: str) -> Self:
-        """A property of the producer."""
+        """Set a property of the producer."""
         self._properties[key] = str(value)
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> Self:
-        """Several properties."""
+        """Set several properties."""
         for key, value in props.items():
             self.set_property(key, value)
         return self

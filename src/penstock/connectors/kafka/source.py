@@ -35,24 +35,24 @@ _DISCOVERY_DEFAULT_MS = 300_000
 _COMMIT_OFFSETS = "commit.offsets.on.checkpoint"
 
 _DEFAULTS = {
-    "isolation.level": "read_uncommitted",  # as the Java client has it
-    "auto.offset.reset": "error",  # a gap in the data is for the user to decide on
-    "group.id": "penstock",  # the client insists on one; it is used for nothing unless the user gives it
-    "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
-    # A broker that answers at once answers for every single record: at 1,000 records a second that took it half a
-    # core. It takes longer than this from the plan of a batch to its reading, so this delays no records.
+    "isolation.level": "read_uncommitted",  # as in the Java client
+    "auto.offset.reset": "error",  # the user must decide what to do about a gap in the data
+    "group.id": "penstock",  # required by the client; unused unless the user sets it
+    "fetch.queue.backoff.ms": 10,  # otherwise the client checks a full queue only once per second
+    # By default a broker may answer for each single record: at 1,000 records per second that took it half a core. It
+    # takes longer than this from the plan of a batch to its reading, so this delays no records.
     "fetch.min.bytes": 65_536,
     "fetch.wait.max.ms": 20,
 }
-# What the reader relies on.
+# Required by the reader.
 _FIXED = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
 
 
 class KafkaSource(Source[T], Generic[T]):
-    """Reads topics of Kafka; positions are part of the job's checkpoint.
+    """Reads topics of Kafka. Positions are part of the job's checkpoint.
 
-    Each partition is a split with its own clock. The timestamp of a record is Kafka's unless the watermark strategy has
-    an assigner.
+    Each partition is a split with its own watermarks. The timestamp of a record is Kafka's unless the watermark
+    strategy has an assigner.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> source = (
@@ -67,7 +67,7 @@ class KafkaSource(Source[T], Generic[T]):
     >>> source.is_bounded
     False
 
-    The constructor does the same as the builder.
+    The constructor is equivalent to the builder.
 
     >>> from penstock.formats.records import Text
     >>> source = KafkaSource(servers="localhost:9092", topics="readings", group="averages", value=Text())
@@ -113,13 +113,13 @@ class KafkaSource(Source[T], Generic[T]):
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """:param servers: ``host:port`` of brokers
-        :param topics: names of topics, or a compiled pattern that whole names match
+        :param topics: names of topics, or a compiled pattern for whole names
         :param value: the format of values, such as ``Json(Order)`` or any DeserializationSchema
-        :param record: a schema of whole records, with key, headers and timestamp, instead of ``value``
+        :param record: a schema for whole records, with key, headers and timestamp, instead of ``value``
         :param start: where a job without a checkpoint starts: "earliest", "latest", "committed" (by the group), a
             datetime, ms since the epoch, or a KafkaOffsetsInitializer
-        :param stop: where the source ends, if it does
-        :param group: the consumer group that offsets are committed to
+        :param stop: where the source stops, if it does
+        :param group: the consumer group to which offsets are committed
         :param bounded: whether a source with a ``stop`` can be read by a batch job
         :param properties: properties of the client
         """
@@ -151,7 +151,7 @@ class KafkaSource(Source[T], Generic[T]):
         boundedness: Boundedness,
         deserializer: KafkaRecordDeserializationSchema,
     ) -> None:
-        """Set everything; for builders and subclasses."""
+        """Apply all settings. For builders and subclasses."""
         self._properties = dict(properties)
         self._settings = {**_DEFAULTS, **client_settings(properties), **_FIXED}
         self._subscription = subscription
@@ -163,7 +163,7 @@ class KafkaSource(Source[T], Generic[T]):
 
     @staticmethod
     def of(*settings: Any) -> KafkaSource[Any]:
-        """The source with the settings of a builder."""
+        """Create a source with the settings of a builder."""
         source: KafkaSource[Any] = KafkaSource.__new__(KafkaSource)
         source.configure(*settings)
         return source
@@ -181,7 +181,7 @@ class KafkaSource(Source[T], Generic[T]):
         return self._stopping is not None
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the schema."""
+        """Return the type of the schema."""
         return self._deserializer.get_produced_type()
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
@@ -216,11 +216,11 @@ class KafkaSourceBuilder:
         self._deserializer: KafkaRecordDeserializationSchema | None = None
 
     def build(self) -> KafkaSource[Any]:
-        """Build the source; raises an error that names missing settings."""
+        """Build the source, or raise an error that names missing settings."""
         return KafkaSource.of(*self.settings())
 
     def settings(self) -> tuple[Any, ...]:
-        """What was collected; raises an error that names missing settings."""
+        """Return the current settings, or raise an error that names missing ones."""
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("a Kafka source needs set_bootstrap_servers()")
         if self._subscription is None:
@@ -229,7 +229,7 @@ class KafkaSourceBuilder:
             raise InvalidProgramError("a Kafka source needs set_value_only_deserializer() or set_deserializer()")
         for initializer in (self._starting, self._stopping):
             if initializer is not None and initializer.needs_group and "group.id" not in self._properties:
-                raise InvalidProgramError("committed offsets are those of a consumer group: set_group_id() is missing")
+                raise InvalidProgramError("committed offsets need a consumer group: call set_group_id()")
         return (
             self._properties,
             self._subscription,
@@ -240,57 +240,57 @@ class KafkaSourceBuilder:
         )
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
-        """Where the brokers are: ``host:port``, several with commas."""
+        """Set the brokers: ``host:port``, separated by commas."""
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> Self:
-        """The consumer group that offsets are committed to, for tools that show the lag."""
+        """Set the consumer group to which offsets are committed, for tools that show the lag."""
         return self.set_property("group.id", group_id)
 
     def set_topics(self, *topics: str) -> Self:
-        """All partitions of these topics."""
+        """Read all partitions of these topics."""
         if not topics or not all(type(topic) is str and topic for topic in topics):
             raise InvalidProgramError(f"set_topics() takes names of topics, got {shorten(topics)}")
         return self._subscribe(Subscription(topics=tuple(dict.fromkeys(topics))))
 
     def set_topic_pattern(self, topic_pattern: str) -> Self:
-        """All topics whose whole name matches a regular expression, those created later included."""
+        """Read all topics whose whole name matches a regular expression, including those created later."""
         try:
             pattern = re.compile(topic_pattern)
         except (re.error, TypeError) as error:
-            raise InvalidProgramError(f"the topic pattern {topic_pattern!r} is not one: {error}") from None
+            raise InvalidProgramError(f"the topic pattern {topic_pattern!r} is not valid: {error}") from None
         return self._subscribe(Subscription(pattern=pattern))
 
     def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> Self:
-        """These partitions only."""
+        """Read these partitions only."""
         chosen = tuple(dict.fromkeys(partitions))
         if not chosen or not all(isinstance(one, KafkaTopicPartition) for one in chosen):
             raise InvalidProgramError(f"set_partitions() takes KafkaTopicPartitions, got {shorten(chosen)}")
         return self._subscribe(Subscription(partitions=chosen))
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Where a job without a checkpoint starts; by default at the earliest record."""
+        """Set where a job without a checkpoint starts. The default is the earliest record."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Stop there, though the job is a streaming job."""
+        """Set where the source stops, although the job is a streaming job."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Stop there: the source is a bounded one, which a batch job can read."""
+        """Set where the source stops. It is then bounded, and a batch job can read it."""
         self._stopping = _initializer(stopping_offsets_initializer)
         self._boundedness = Boundedness.BOUNDED
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> Self:
-        """Records are values, by a schema."""
+        """Deserialize only the values, with a schema."""
         return self.set_deserializer(KafkaRecordDeserializationSchema.value_only(deserialization_schema))
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
-        """The deserializer of whole records: key, value, headers, timestamp and offset."""
+        """Set the deserializer of whole records: key, value, headers, timestamp and offset."""
         if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
             raise InvalidProgramError(
                 f"set_deserializer() takes a KafkaRecordDeserializationSchema, got {shorten(record_deserializer)}"
@@ -303,19 +303,19 @@ class KafkaSourceBuilder:
         return self.set_property("client.id", prefix)
 
     def set_property(self, key: str, value: str) -> Self:
-        """A property of the client, or Flink's own: partition.discovery.interval.ms, commit.offsets.on.checkpoint."""
+        """Set a property of the client or of Flink (partition.discovery.interval.ms, commit.offsets.on.checkpoint)."""
         self._properties[key] = str(value)
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> Self:
-        """Several properties."""
+        """Set several properties."""
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
     def _subscribe(self, subscription: Subscription) -> Self:
         if self._subscription is not None:
-            raise InvalidProgramError("a Kafka source takes one of topics, topic pattern and partitions, and once")
+            raise InvalidProgramError("a Kafka source takes one of topics, topic pattern and partitions, only once")
         self._subscription = subscription
         return self
 
@@ -332,12 +332,12 @@ def _position(position: Any) -> KafkaOffsetsInitializer:
     if isinstance(position, KafkaOffsetsInitializer):
         return position
     raise InvalidProgramError(
-        "start and stop are 'earliest', 'latest', 'committed', a datetime, milliseconds since 1970 or a "
+        "start and stop must be 'earliest', 'latest', 'committed', a datetime, milliseconds since the epoch or a "
         f"KafkaOffsetsInitializer, got {shorten(position)}"
     )
 
 
 def _initializer(initializer: Any) -> KafkaOffsetsInitializer:
     if not isinstance(initializer, KafkaOffsetsInitializer):
-        raise InvalidProgramError(f"a KafkaOffsetsInitializer is needed, got {shorten(initializer)}")
+        raise InvalidProgramError(f"expected a KafkaOffsetsInitializer, got {shorten(initializer)}")
     return initializer

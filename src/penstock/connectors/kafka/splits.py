@@ -20,7 +20,7 @@ class KafkaPartitionSplit(SourceSplit):
 
     @staticmethod
     def of(partition: KafkaTopicPartition) -> KafkaPartitionSplit:
-        """The split of a partition."""
+        """Create the split of a partition."""
         return KafkaPartitionSplit(str(partition), partition.topic, partition.partition)
 
     @property
@@ -30,7 +30,7 @@ class KafkaPartitionSplit(SourceSplit):
 
 
 def position_of(offset: Any) -> int:
-    """The offset in the partition.
+    """Return the offset in the partition.
 
     >>> position_of(7), position_of([7, 100])
     (7, 7)
@@ -39,7 +39,7 @@ def position_of(offset: Any) -> int:
 
 
 def stop_of(offset: Any) -> int | None:
-    """Where reading ends, if it does.
+    """Return the stopping offset, if there is one.
 
     >>> stop_of(7), stop_of([7, 100])
     (None, 100)

@@ -1,4 +1,4 @@
-"""Kinesis Data Streams and Data Firehose, through boto3: ``pip install 'penstock[kinesis]'``."""
+"""The connectors for Kinesis Data Streams and Data Firehose, based on boto3: ``pip install 'penstock[kinesis]'``."""
 
 from __future__ import annotations
 

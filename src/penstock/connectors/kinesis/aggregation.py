@@ -1,4 +1,4 @@
-"""Records that the Kinesis Producer Library has packed into one: a marker, a Protobuf message, and its MD5."""
+"""Unpacks records that the Kinesis Producer Library aggregated: a marker, a Protobuf message, and its MD5."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VARINT, _BYTES = 0, 2
 
 
 def unpack(partition_key: str, data: bytes) -> list[tuple[str, bytes]]:
-    """The user's records in a record of a stream, each with its partition key; itself if it is not an aggregate."""
+    """Return the user's records in a record of a stream, each with its partition key, or the record itself."""
     if not data.startswith(_MAGIC) or len(data) <= len(_MAGIC) + _DIGEST:
         return [(partition_key, data)]
     message, digest = data[len(_MAGIC) : -_DIGEST], data[-_DIGEST:]
@@ -34,7 +34,7 @@ def unpack(partition_key: str, data: bytes) -> list[tuple[str, bytes]]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a Protobuf message: numbers and strings are all that is in these."""
+    """Return the fields of a Protobuf message. These messages contain only numbers and strings."""
     position = 0
     while position < len(message):
         tag, position = _varint(message, position)

@@ -1,4 +1,4 @@
-"""Shards that advance together in event time: none is read further ahead of the slowest than the lookahead."""
+"""Aligns shards in event time: none is read further ahead of the slowest one than the lookahead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Alignment", "WatermarkTracker"]
 
 @dataclass(frozen=True)
 class WatermarkTracker:
-    """Sources whose trackers have the same name are kept together, shard by shard.
+    """Aligns all sources whose trackers have the same name, shard by shard.
 
     >>> WatermarkTracker.job_manager_watermark_tracker("readings").aggregate_name
     'readings'
@@ -32,13 +32,13 @@ class WatermarkTracker:
 
     def __post_init__(self) -> None:
         if type(self.aggregate_name) is not str or not self.aggregate_name:
-            raise InvalidProgramError(f"a watermark tracker has a name, got {shorten(self.aggregate_name)}")
+            raise InvalidProgramError(f"a watermark tracker needs a name, got {shorten(self.aggregate_name)}")
 
     @staticmethod
     def job_manager_watermark_tracker(
         aggregate_name: str, log_accumulator_interval_millis: int = -1
     ) -> WatermarkTracker:
-        """The driver keeps track; it logs how far each shard is if the interval is above 0."""
+        """Create a tracker on the driver. It logs the position of each shard if the interval is above 0."""
         return WatermarkTracker(aggregate_name, log_accumulator_interval_millis)
 
 
@@ -49,12 +49,12 @@ class _Shard:
     split: ShardSplit
     fetcher: ShardFetcher
     times: dict[str, int] = field(default_factory=dict)
-    """Of the records that wait, by sequence number, as far as they were looked at."""
+    """The times of the waiting records by sequence number, as far as they were read."""
     reached: int = MIN_WATERMARK
 
 
 class _Group:
-    """All shards of the sources that share a tracker's name."""
+    """All shards of the sources with the same tracker name."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -68,7 +68,7 @@ _GROUPS_LOCK = threading.Lock()
 
 
 class Alignment:
-    """A source's member in a group: decides how many waiting records may be read now."""
+    """The membership of a source in a group. It decides how many waiting records may be read now."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class Alignment:
         self._group = _Group()
 
     def join(self) -> None:
-        """The source starts."""
+        """Join the group when the source starts."""
         self._schema.open()
         with _GROUPS_LOCK:
             self._group = _GROUPS.setdefault(self._tracker.aggregate_name, _Group())
             self._group.members += 1
 
     def leave(self) -> None:
-        """The source ends; its shards no longer hold other shards back."""
+        """Leave the group when the source ends. Its shards no longer hold back others."""
         with _GROUPS_LOCK, self._group.lock:
             self._group.members -= 1
             for key in [key for key in self._group.shards if key[0] == id(self)]:
@@ -100,12 +100,12 @@ class Alignment:
                 del _GROUPS[self._tracker.aggregate_name]
 
     def add(self, split: ShardSplit, fetcher: ShardFetcher) -> None:
-        """A shard is read from now on."""
+        """Add a shard that is read from now on."""
         with self._group.lock:
             self._group.shards[id(self), split.split_id] = (self, _Shard(split, fetcher))
 
     def remove(self, split_id: str) -> None:
-        """A shard is read to its end."""
+        """Remove a shard that is read to its end."""
         with self._group.lock:
             self._group.shards.pop((id(self), split_id), None)
 
@@ -128,7 +128,7 @@ class Alignment:
             return count
 
     def position_of(self, shard: _Shard) -> int | None:
-        """The time of the next record; None without one, so that the shard does not hold others back."""
+        """Return the time of the next record, or None, so that a shard without one does not hold back others."""
         if shard.fetcher.waiting:
             return self._time_of(shard, shard.fetcher.waiting[0])
         return None if shard.fetcher.caught_up else shard.reached

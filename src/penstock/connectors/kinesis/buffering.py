@@ -1,7 +1,7 @@
-"""Sends records in batches, several at once, and those again that a service did not take.
+"""Sends records in concurrent batches, and retries those that a service rejects.
 
-The rules are those of Flink's asynchronous sinks. A micro-batch ends when everything was taken, so records are written
-at least once; one that is sent again comes after others.
+The rules are those of Flink's asynchronous sinks. A micro-batch ends when the service has accepted all records, so they
+are written at-least-once. A retried record comes after others.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Send = Callable[[list[Entry]], "list[Refused]"]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An entry that the service did not take, and why."""
+    """An entry that the service rejected, and why."""
 
     position: int
     why: str
 
     @staticmethod
     def among(results: Sequence[Mapping[str, Any]]) -> list[Refused]:
-        """Those of an answer: the results stand in the order of the entries.
+        """Return the rejected entries of a response, whose results are in the order of the entries.
 
         >>> Refused.among([{"SequenceNumber": "49"}, {"ErrorCode": "Throttled", "ErrorMessage": "slow down"}])
         [Refused(position=1, why='Throttled: slow down')]
@@ -60,7 +60,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Buffering:
-    """When to send records, and what to do with rejected ones."""
+    """Settings: when to send records, and what to do with rejected ones."""
 
     max_batch_size: int = 500
     max_in_flight_requests: int = 50
@@ -71,13 +71,13 @@ class Buffering:
     fail_on_error: bool = False
 
     def check(self) -> None:
-        """An error if the settings contradict each other, as Flink has it."""
+        """Raise an error if the settings contradict each other, as in Flink."""
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if name == "fail_on_error":
                 continue
             if type(value) is not int or value <= 0:
-                raise InvalidProgramError(f"set_{name}() takes a whole number above 0, got {shorten(value)}")
+                raise InvalidProgramError(f"set_{name}() takes a positive int, got {shorten(value)}")
         if self.max_buffered_requests < self.max_batch_size:
             raise InvalidProgramError("max_buffered_requests is less than max_batch_size: no batch would be full")
         if self.max_batch_size_in_bytes < self.max_record_size_in_bytes:
@@ -85,7 +85,7 @@ class Buffering:
 
 
 class BufferedBuilder:
-    """The settings that all these sinks have."""
+    """The settings that these sinks have in common."""
 
     def __init__(self, buffering: Buffering) -> None:
         boto3_package()
@@ -94,38 +94,38 @@ class BufferedBuilder:
         self._properties: dict[str, str] | None = None
 
     def set_serialization_schema(self, serialization_schema: SerializationSchema) -> Self:
-        """The serialization schema."""
+        """Set the serialization schema."""
         if not isinstance(serialization_schema, SerializationSchema):
-            raise InvalidProgramError(f"a SerializationSchema is needed, got {shorten(serialization_schema)}")
+            raise InvalidProgramError(f"expected a SerializationSchema, got {shorten(serialization_schema)}")
         self._schema = serialization_schema
         return self
 
     def set_fail_on_error(self, fail_on_error: bool) -> Self:
-        """Fail the job at the first rejected record. By default, rejected records are sent again."""
+        """Set whether to fail the job at the first rejected record. By default, rejected records are retried."""
         return self._with(fail_on_error=bool(fail_on_error))
 
     def set_max_batch_size(self, max_batch_size: int) -> Self:
-        """Records of a request, at most."""
+        """Set the maximum number of records per request."""
         return self._with(max_batch_size=max_batch_size)
 
     def set_max_in_flight_requests(self, max_in_flight_requests: int) -> Self:
-        """Requests of a task that have no answer yet, at most."""
+        """Set the maximum number of concurrent requests per task."""
         return self._with(max_in_flight_requests=max_in_flight_requests)
 
     def set_max_buffered_requests(self, max_buffered_requests: int) -> Self:
-        """Records that wait to be sent, at most: writing waits then."""
+        """Set the maximum number of waiting records. Writing blocks at this limit."""
         return self._with(max_buffered_requests=max_buffered_requests)
 
     def set_max_batch_size_in_bytes(self, max_batch_size_in_bytes: int) -> Self:
-        """Bytes of a request, at most; as many make one be sent."""
+        """Set the maximum number of bytes per request. A request is sent when it reaches this size."""
         return self._with(max_batch_size_in_bytes=max_batch_size_in_bytes)
 
     def set_max_time_in_buffer_ms(self, max_time_in_buffer_ms: int) -> Self:
-        """Set how long a record waits for a request to fill up; at most until the end of the micro-batch."""
+        """Set how long a record waits for a full request, at most until the end of the micro-batch."""
         return self._with(max_time_in_buffer_ms=max_time_in_buffer_ms)
 
     def set_max_record_size_in_bytes(self, max_record_size_in_bytes: int) -> Self:
-        """A larger record fails the job."""
+        """Set the maximum size of a record. A larger one fails the job."""
         return self._with(max_record_size_in_bytes=max_record_size_in_bytes)
 
     def _with(self, **settings: Any) -> Self:
@@ -146,7 +146,7 @@ class BufferedBuilder:
 
 
 class BufferedWriter(SinkWriter):
-    """Makes an entry of each record and puts it into the buffer."""
+    """Converts each record to an entry and puts it into the buffer."""
 
     def __init__(self, context: WriterInitContext, target: str, buffering: Buffering, send: Send) -> None:
         self._limit = buffering.max_record_size_in_bytes
@@ -156,7 +156,7 @@ class BufferedWriter(SinkWriter):
 
     @abstractmethod
     def entry(self, value: Any) -> tuple[Entry, int]:
-        """The entry for a record, and its size."""
+        """Return the entry for a record, and its size."""
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         for value in values:
@@ -175,7 +175,7 @@ class BufferedWriter(SinkWriter):
         self._buffer.close()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the buffer: a worker may drop a task without closing it."""
         if hasattr(self, "_buffer"):
             self._buffer.close()
 
@@ -202,7 +202,7 @@ class _Buffer:
         self._pool: ThreadPoolExecutor | None = None
 
     def put(self, entry: Entry, size: int) -> None:
-        """Add an entry; waits while the buffer is full."""
+        """Add an entry. Wait while the buffer is full."""
         with self._changed:
             while len(self._waiting) >= self._settings.max_buffered_requests:
                 self._check()
@@ -219,7 +219,7 @@ class _Buffer:
             self._send_batches()
 
     def flush(self) -> None:
-        """Send everything, and wait until it was taken."""
+        """Send all entries, and wait until they are accepted."""
         with self._changed:
             while self._waiting or self._in_flight:
                 self._check()
@@ -229,7 +229,7 @@ class _Buffer:
             self._check()
 
     def close(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -280,7 +280,7 @@ class _Buffer:
         self._pool.submit(self._request, batch)
 
     def _request(self, batch: list[tuple[Entry, int]]) -> None:
-        """Runs in a thread of the pool: send one request and collect the entries to retry."""
+        """Send one request and collect the entries to retry. Runs in a thread of the pool."""
         failure: KinesisError | None = None
         refused: list[Refused] = []
         try:
@@ -299,12 +299,12 @@ class _Buffer:
             self._changed.notify_all()
 
     def _take_back(self, batch: list[tuple[Entry, int]], refused: list[Refused]) -> KinesisError | None:
-        what = f"{len(refused)} of {len(batch)} records were refused by {self._target}: {refused[0].why}"
+        what = f"{len(refused)} of {len(batch)} records were rejected by {self._target}: {refused[0].why}"
         if self._count_errors is not None:
             self._count_errors(len(refused))
         if self._settings.fail_on_error:
             return KinesisError(what)
-        LOG.warning("%s; they are sent again", what)
+        LOG.warning("%s; sending them again", what)
         again = [batch[one.position] for one in refused]
         self._waiting.extendleft(reversed(again))
         self._bytes += sum(size for _, size in again)
@@ -313,7 +313,7 @@ class _Buffer:
         return None
 
     def _watch(self) -> None:
-        """Runs in its own thread: send entries that have waited too long."""
+        """Send entries that have waited too long. Runs in its own thread."""
         with self._changed:
             while not self._closed:
                 if not self._waiting:

@@ -1,4 +1,4 @@
-"""The link to boto3: imported when it is needed, configured with the properties that Flink programs use."""
+"""The interface to boto3, which is imported on demand and configured with the properties of Flink programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG = logging.getLogger("penstock.kinesis")
 _LOCK = threading.Lock()
 _PROVIDER = "aws.credentials.provider"
 _ROLE_SESSION = "penstock"
-# A service that asks for patience. Everything else that is the caller's fault stays wrong however often it is tried.
+# Throttling errors. Other errors that are the caller's fault fail no matter how often they are retried.
 _BUSY = {
     "ProvisionedThroughputExceededException",
     "KMSThrottlingException",
@@ -35,7 +35,7 @@ class KinesisError(PenstockError):
 
 
 def boto3_package() -> Any:
-    """The package; raises an error that explains how to install it."""
+    """Return the package, or raise an error that explains how to install it."""
     try:
         import boto3
     except ImportError:
@@ -44,13 +44,13 @@ def boto3_package() -> Any:
 
 
 def check_properties(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Check the properties; raises an error that names missing ones."""
+    """Check the properties. Raise an error that names missing ones."""
     known = {str(key): str(value) for key, value in properties.items()}
     if "aws.region" not in known and "aws.endpoint" not in known:
         raise InvalidProgramError("Kinesis needs the property aws.region, or aws.endpoint")
     provider = known.get(_PROVIDER, "AUTO")
     if provider not in _SESSIONS:
-        raise InvalidProgramError(f"{_PROVIDER} is one of {', '.join(_SESSIONS)}, not {provider!r}")
+        raise InvalidProgramError(f"{_PROVIDER} must be one of {', '.join(_SESSIONS)}, not {provider!r}")
     for key in _NEEDED.get(provider, ()):
         if f"{_PROVIDER}.{key}" not in known:
             raise InvalidProgramError(f"{_PROVIDER} is {provider}, so the property {_PROVIDER}.{key} is needed")
@@ -58,12 +58,12 @@ def check_properties(properties: Mapping[str, Any]) -> dict[str, str]:
 
 
 def new_client(service: str, properties: Mapping[str, str]) -> Any:
-    """A client of an AWS service; one serves any number of threads."""
+    """Create a client of an AWS service. One client serves any number of threads."""
     boto3_package()
     from botocore.config import Config
 
     config = Config(connect_timeout=10, read_timeout=30, max_pool_connections=64, retries={"mode": "standard"})
-    with _LOCK:  # clients may be shared by threads, sessions not
+    with _LOCK:  # threads may share clients, but not sessions
         return _session(frozenset(item for item in properties.items() if item[0].startswith("aws."))).client(
             service,
             region_name=properties.get("aws.region", "us-east-1"),
@@ -73,7 +73,7 @@ def new_client(service: str, properties: Mapping[str, str]) -> Any:
         )
 
 
-@lru_cache(8)  # a session reads descriptions of services from large files, once
+@lru_cache(8)  # a session reads large service descriptions once
 def _session(settings: frozenset[tuple[str, str]]) -> Any:
     properties = dict(settings)
     provider = properties.get(_PROVIDER)
@@ -106,7 +106,7 @@ def _profile(package: Any, properties: Mapping[str, str]) -> Any:
 
 
 def _role(package: Any, properties: Mapping[str, str]) -> Any:
-    """Credentials of a role, which are renewed before they run out."""
+    """Return the credentials of a role, which are renewed before they expire."""
     from botocore.credentials import RefreshableCredentials
     from botocore.session import get_session
 
@@ -137,8 +137,8 @@ def _role(package: Any, properties: Mapping[str, str]) -> Any:
     return package.Session(botocore_session=session)
 
 
-# By the names of Flink's credential providers. boto3 looks for environment variables, web identity tokens and the
-# machine's role by itself.
+# By the names of Flink's credential providers. boto3 finds environment variables, web identity tokens and the machine's
+# role by itself.
 _SESSIONS = {
     "AUTO": _default,
     "BASIC": _basic,
@@ -151,20 +151,20 @@ _NEEDED = {"BASIC": ("basic.accesskeyid", "basic.secretkey"), "ASSUME_ROLE": ("r
 
 
 def code_of(error: Exception) -> str:
-    """AWS's error code; empty if the request did not reach the service."""
+    """Return AWS's error code, or an empty string if the request did not reach the service."""
     answer: Any = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether the service asks for patience."""
+    """Whether the service is throttling requests."""
     answer: Any = getattr(error, "response", None) or {}
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return code_of(error) in _BUSY or status >= 500
 
 
 def is_away(error: Exception) -> bool:
-    """Whether the request did not reach the service, or its answer did not come back."""
+    """Whether the request did not reach the service, or the response was lost."""
     from botocore.exceptions import ConnectionError as NoConnection
     from botocore.exceptions import HTTPClientError
 
@@ -172,5 +172,5 @@ def is_away(error: Exception) -> bool:
 
 
 def reason(error: Exception) -> str:
-    """In one line."""
+    """Return the message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())

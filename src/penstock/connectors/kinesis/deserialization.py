@@ -18,7 +18,7 @@ __all__ = ["KinesisDeserializationSchema"]
 
 
 class KinesisDeserializationSchema(ABC):
-    """Makes a record of all that Kinesis knows about it.
+    """Deserializes a record with all its Kinesis metadata.
 
     >>> class WithKey(KinesisDeserializationSchema):
     ...     def deserialize(self, record_value, partition_key, seq_num, approx_arrival_timestamp, stream, shard_id):
@@ -41,15 +41,15 @@ class KinesisDeserializationSchema(ABC):
         stream: str,
         shard_id: str,
     ) -> Any:
-        """The record; ``None`` if it is to be left out."""
+        """Return the record, or ``None`` to skip it."""
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class ValueOnly(KinesisDeserializationSchema):
-    """Only the data, by a schema."""
+    """Deserializes only the data, with a schema."""
 
     def __init__(self, schema: DeserializationSchema) -> None:
         self._schema = schema
@@ -73,20 +73,20 @@ class ValueOnly(KinesisDeserializationSchema):
 
 
 def kinesis_schema(deserializer: Any) -> KinesisDeserializationSchema:
-    """Either kind of schema."""
+    """Return a Kinesis schema for either kind of schema."""
     if isinstance(deserializer, KinesisDeserializationSchema):
         return deserializer
     if isinstance(deserializer, DeserializationSchema):
         return ValueOnly(deserializer)
     raise InvalidProgramError(
-        f"a DeserializationSchema or a KinesisDeserializationSchema is needed, got {shorten(deserializer)}"
+        f"expected a DeserializationSchema or a KinesisDeserializationSchema, got {shorten(deserializer)}"
     )
 
 
 def decode_records(
     schema: KinesisDeserializationSchema, stream: str, shard_id: str, records: Sequence[Record]
 ) -> tuple[list[Any], list[int]]:
-    """Values and the times they arrived; packed ones one by one."""
+    """Return values and their arrival times. Aggregated records are unpacked."""
     values: list[Any] = []
     timestamps: list[int] = []
     deserialize = schema.deserialize

@@ -1,8 +1,8 @@
-"""The driver's half of the Kinesis source: which shards there are, and how far each was read ahead.
+"""The driver side of the Kinesis source: lists the shards, and how far each was read ahead.
 
-A shard that came of a split or a merge is listed when its parents are read to their end, so records of a key stay in
-order. Where a job with the position LATEST or AT_TIMESTAMP began is kept in the checkpoint, as a split that is finished
-at once: shards that are found later are read from that time on, which for new ones is from their beginning.
+A shard that results from a split or a merge is listed when its parents are read to their end, so records of a key stay
+in order. The checkpoint contains the start of a job with the position LATEST or AT_TIMESTAMP, as a split that is
+finished at once. Shards that are found later are read from that time on; for new ones that is their beginning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SINCE = "since:"
 
 
 class KinesisEnumerator(SplitEnumerator):
-    """Asks Kinesis."""
+    """Lists shards and reads them ahead."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class KinesisEnumerator(SplitEnumerator):
         self._shards: dict[str, KinesisShard] = {}
         self._listed: dict[str, SourceSplit] = {}
         self._finished: set[str] = set()
-        self._unfinished: set[str] = set()  # of the checkpoint, as long as it is not known whether they still exist
+        self._unfinished: set[str] = set()  # from the checkpoint, until it is known whether they still exist
         self._lost: set[str] = set()
         self._fetchers: dict[str, ShardFetcher] = {}
         self._since: int | None = None
@@ -109,7 +109,7 @@ class KinesisEnumerator(SplitEnumerator):
             self._next_discovery = now + self._settings.discovery_ms / 1000
         self._shards = {shard.split_id: shard for shard in shards}
         for split_id in sorted(self._unfinished - self._shards.keys()):
-            LOG.warning("shard %s is gone: what it had beyond the checkpoint was removed by its retention", split_id)
+            LOG.warning("shard %s no longer exists: retention removed its records after the checkpoint", split_id)
             self._lost.add(split_id)
             self._listed[split_id] = ShardSplit.of(split_id)
         self._unfinished.clear()
@@ -153,7 +153,7 @@ class KinesisEnumerator(SplitEnumerator):
         if split.split_id in self._lost:
             return SHARD_END
         fetcher = self._fetcher(split, start_offset)
-        if fetcher.position != start_offset:  # planned before, and not taken
+        if fetcher.position != start_offset:  # planned before, but not committed
             return next(planned.end for planned in fetcher.planned if planned.start == start_offset)
         if self._alignment is not None:
             max_records = self._alignment.allowed(split, fetcher, max_records)
@@ -177,7 +177,7 @@ class KinesisEnumerator(SplitEnumerator):
             return False
         if isinstance(split, ShardSplit) and split.split_id not in self._finished:
             self._finished.add(split.split_id)
-            self._next_discovery = 0.0  # its children may be read
+            self._next_discovery = 0.0  # its children may be read now
         return True
 
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:

@@ -1,8 +1,7 @@
-"""Reads a shard ahead, in a thread on the driver.
+"""Reads ahead in a shard, in a thread on the driver.
 
-Kinesis has no call that returns the end of a shard; the only way to find out is to read it. So the driver reads, and
-the records travel to the tasks with the plan of their batch. If a new driver repeats a batch, its tasks read from
-Kinesis.
+Kinesis has no call that returns the end of a shard; the only way to find it is to read. So the driver reads, and the
+records travel to the tasks with the plan of their batch. If a new driver repeats a batch, its tasks read from Kinesis.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LONGEST_PAUSE_SECONDS = 5.0
 
 
 class ShardCursor:
-    """Asks for the records of a shard, one answer after the other."""
+    """Requests the records of a shard, one response at a time."""
 
     def __init__(self, client: Any, split: ShardSplit, offset: str, limit: int) -> None:
         self._client = client
@@ -41,12 +40,12 @@ class ShardCursor:
         self._limit = limit
         self._iterator: str | None = None
         self.offset = offset
-        """Behind everything that was read."""
+        """The position after all records that were read."""
         self.caught_up = False
         """Whether the last request returned nothing more."""
 
     def next(self) -> list[Record]:
-        """The records that are available now; raises boto3's errors."""
+        """Return the records that are available now, or raise boto3's error."""
         if self.offset == SHARD_END:
             return []
         if self._iterator is None:
@@ -79,11 +78,11 @@ class Patience:
         self._failures = 0
 
     def success(self) -> None:
-        """Everything is well again."""
+        """Reset the retries after a success."""
         self._failures = 0
 
     def pause_after(self, error: Exception) -> float:
-        """Seconds to wait; raises an error if a retry cannot help. A busy service is retried."""
+        """Return the seconds to wait, or raise an error if a retry cannot help. Throttling is retried."""
         self._failures += 1
         busy = is_busy(error)
         if not busy and (not is_away(error) or self._failures > self._max_retries):
@@ -93,7 +92,7 @@ class Patience:
 
 
 class Planned(NamedTuple):
-    """A range of a shard that is in a plan, and its records."""
+    """A planned range of a shard, and its records."""
 
     start: str
     end: str
@@ -101,7 +100,7 @@ class Planned(NamedTuple):
 
 
 class ShardFetcher:
-    """Records read ahead of one shard, including those in a plan that is not committed yet."""
+    """Records that were read ahead in one shard, including planned ones that are not committed yet."""
 
     def __init__(self, client: Any, split: ShardSplit, offset: str, settings: ConsumerSettings) -> None:
         self._cursor = ShardCursor(client, split, offset, settings.max_records)
@@ -113,9 +112,9 @@ class ShardFetcher:
         self._bytes = 0
         self._complete = False
         self.waiting: deque[Record] = deque()
-        """Read, and in no plan yet. Only appended to by the thread."""
+        """Records that were read and are not planned yet. Only the thread appends to it."""
         self.position = offset
-        """Behind everything that is in a plan."""
+        """The position after all planned records."""
         self.planned: list[Planned] = []
         self._thread = threading.Thread(target=self._run, name=f"kinesis-{split.shard_id}", daemon=True)
         self._thread.start()
@@ -126,10 +125,10 @@ class ShardFetcher:
         return self._complete or self._cursor.caught_up
 
     def plan(self, count: int) -> str:
-        """Put up to ``count`` records into a plan; returns the offset after them."""
+        """Plan up to ``count`` records. Return the offset after them."""
         if self._failure is not None:
             raise self._failure
-        complete = self._complete  # before looking at the records: the last ones come before it is set
+        complete = self._complete  # read it before the records: it is set after the last ones arrive
         records = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
         if complete and not self.waiting:
             end = SHARD_END
@@ -142,7 +141,7 @@ class ShardFetcher:
         return end
 
     def records_between(self, start: str, end: str) -> list[Record] | None:
-        """The records of one or several plans in a row, if they are still here."""
+        """Return the records of one or more consecutive plans, if they are still in memory."""
         found: list[Record] = []
         for planned in self.planned:
             if planned.start == start:
@@ -164,13 +163,13 @@ class ShardFetcher:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Read no more; the thread ends with its call."""
+        """Stop reading. The thread ends after its current call."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def join(self) -> None:
-        """Wait for the thread, not for long: it cannot be interrupted while it waits for an answer."""
+        """Wait briefly for the thread, which cannot be interrupted while it waits for a response."""
         self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:

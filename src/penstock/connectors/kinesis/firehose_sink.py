@@ -1,4 +1,4 @@
-"""Records into a delivery stream of Data Firehose."""
+"""A sink for delivery streams of Data Firehose."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DEFAULTS = Buffering(max_batch_size_in_bytes=4 << 20, max_record_size_in_bytes=
 
 
 class KinesisFirehoseSink(Sink):
-    """Writes to a delivery stream, at least once. Records are sent in batches; those that are refused are sent again.
+    """Writes to a delivery stream, at-least-once. It sends records in batches and retries rejected ones.
 
-    Firehose puts nothing between records: a schema that ends them with a newline makes lines.
+    Firehose puts nothing between records. To write lines, use a schema that ends records with a newline.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> sink = (
@@ -83,7 +83,7 @@ class KinesisFirehoseSinkBuilder(BufferedBuilder):
         self._delivery_stream: str | None = None
 
     def set_delivery_stream_name(self, delivery_stream_name: str) -> Self:
-        """The name of the delivery stream."""
+        """Set the name of the delivery stream."""
         if type(delivery_stream_name) is not str or not delivery_stream_name:
             raise InvalidProgramError(
                 f"set_delivery_stream_name() takes the name of a delivery stream, got {shorten(delivery_stream_name)}"
@@ -92,11 +92,11 @@ class KinesisFirehoseSinkBuilder(BufferedBuilder):
         return self
 
     def set_firehose_client_properties(self, firehose_client_properties: Mapping[str, Any]) -> Self:
-        """Region, endpoint, credentials."""
+        """Set region, endpoint and credentials."""
         return self._set_properties(firehose_client_properties)
 
     def build(self) -> KinesisFirehoseSink:
-        """Build the sink; raises an error that names missing settings."""
+        """Build the sink, or raise an error that names missing settings."""
         schema, properties, buffering = self._checked("KinesisFirehoseSink")
         if self._delivery_stream is None:
             raise InvalidProgramError("a KinesisFirehoseSink needs set_delivery_stream_name()")

@@ -18,7 +18,7 @@ __all__ = ["KinesisReader"]
 
 
 class KinesisReader(SourceReader):
-    """One task's reader."""
+    """The reader of one task."""
 
     def __init__(
         self, properties: Mapping[str, str], settings: ConsumerSettings, schema: KinesisDeserializationSchema
@@ -43,7 +43,7 @@ class KinesisReader(SourceReader):
             yield decode_records(self._schema, split.stream, split.shard_id, records)
 
     def _read_again(self, split: ShardSplit, start: str, end: str) -> Iterator[list[Record]]:
-        """The records of a range that was planned before, from Kinesis."""
+        """Read the records of a previously planned range from Kinesis."""
         if self._client is None:
             self._client = new_client("kinesis", self._properties)
         what = f"shard {split.shard_id} of stream '{split.stream}'"
@@ -65,5 +65,5 @@ class KinesisReader(SourceReader):
             if last is not None and records and int(records[-1][0]) >= last:
                 return
             if cursor.offset == SHARD_END or (last is not None and cursor.caught_up and not records):
-                raise KinesisError(f"{what} ends before {end}, which was read before: was the stream made anew?")
+                raise KinesisError(f"{what} ends before {end}, which was read before: was the stream recreated?")
             time.sleep(self._settings.interval_ms / 1000)

@@ -1,4 +1,4 @@
-"""Settings from the properties of a consumer."""
+"""Parses the properties of a consumer."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class ConsumerSettings:
         """
         if properties.get("flink.stream.recordpublisher", "POLLING") != "POLLING":
             raise UnsupportedFeatureError(
-                "flink.stream.recordpublisher EFO (enhanced fan-out) is not supported: leave it out, shards are polled"
+                "flink.stream.recordpublisher EFO (enhanced fan-out) is not supported: remove it; shards are polled"
             )
         position = properties.get(_POSITION, "LATEST")
         if position not in _POSITIONS:
-            raise InvalidProgramError(f"{_POSITION} is one of {', '.join(_POSITIONS)}, not {position!r}")
+            raise InvalidProgramError(f"{_POSITION} must be one of {', '.join(_POSITIONS)}, not {position!r}")
         timestamp = None
         if position == "AT_TIMESTAMP":
             if _TIMESTAMP not in properties:
@@ -71,9 +71,9 @@ class ConsumerSettings:
             _number(properties, "flink.watermark.lookahead.millis", 180_000),
         )
         if not 0 < settings.max_records <= _MOST_RECORDS:
-            raise InvalidProgramError(f"flink.shard.getrecords.maxrecordcount is 1 to {_MOST_RECORDS}")
+            raise InvalidProgramError(f"flink.shard.getrecords.maxrecordcount must be from 1 to {_MOST_RECORDS}")
         if min(settings.discovery_ms, settings.interval_ms, settings.max_retries, settings.lookahead_ms) < 0:
-            raise InvalidProgramError("intervals, retries and the lookahead of a Kinesis consumer are not below 0")
+            raise InvalidProgramError("intervals, retries and the lookahead of a Kinesis consumer must not be negative")
         return settings
 
 
@@ -81,11 +81,11 @@ def _number(properties: Mapping[str, str], key: str, default: int) -> int:
     try:
         return int(properties.get(key, default))
     except ValueError:
-        raise InvalidProgramError(f"{key} is a whole number, not {properties[key]!r}") from None
+        raise InvalidProgramError(f"{key} must be an integer, not {properties[key]!r}") from None
 
 
 def _milliseconds(value: str, pattern: str | None) -> int:
-    """A date, by a pattern of Java's or as ISO 8601, or seconds since the epoch.
+    """Parse a date, by a Java pattern or as ISO 8601, or seconds since the epoch.
 
     >>> _milliseconds("2016-04-04T19:58:46.480-00:00", None) == _milliseconds("1459799926.48", None)
     True
@@ -109,7 +109,7 @@ def _python_pattern(pattern: str) -> str:
         if match["quoted"] is not None:
             return match["quoted"] or "'"
         if match["other"] is not None:
-            raise InvalidProgramError(f"{_FORMAT} {pattern!r}: the letter {match['other']!r} is not understood here")
+            raise InvalidProgramError(f"{_FORMAT} {pattern!r}: the letter {match['other']!r} is not supported")
         return _LETTERS[match[0]]
 
     return _PATTERN.sub(letters, pattern)

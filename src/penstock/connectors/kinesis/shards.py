@@ -1,7 +1,7 @@
-"""Shards are splits; an offset is a place within a shard.
+"""Shards as splits, and offsets as positions within a shard.
 
-``TRIM_HORIZON`` is the oldest record there is, ``AT_TIMESTAMP:ms`` the first one not older, ``AFTER:sequence number``
-what follows a record, ``SHARD_END`` the end of a shard that was split or merged.
+``TRIM_HORIZON`` is the oldest record, ``AT_TIMESTAMP:ms`` the first record with at least that time, ``AFTER:sequence
+number`` the position after a record, and ``SHARD_END`` the end of a shard that was split or merged.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Record = tuple[str, int, str, bytes]
 
 
 def at_timestamp(milliseconds: int) -> str:
-    """From this time on."""
+    """Return the position at a time."""
     return f"{_AT}{milliseconds}"
 
 
 def after(sequence_number: str) -> str:
-    """The position after a record."""
+    """Return the position after a record."""
     return f"{_AFTER}{sequence_number}"
 
 
 def sequence_number_of(offset: str) -> int | None:
-    """The record that an offset is behind.
+    """Return the record that an offset follows.
 
     >>> sequence_number_of("AFTER:49"), sequence_number_of("SHARD_END")
     (49, None)
@@ -61,12 +61,12 @@ def iterator_arguments(offset: str) -> dict[str, Any]:
 
 
 def stream_argument(stream: str) -> dict[str, str]:
-    """A stream by its name or by its ARN."""
+    """Return the argument for a stream, by name or ARN."""
     return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
 
 
 def record_of(answer: Mapping[str, Any]) -> Record:
-    """A record of GetRecords."""
+    """Parse a record of GetRecords."""
     arrival = round(answer["ApproximateArrivalTimestamp"].timestamp() * 1000)
     return answer["SequenceNumber"], arrival, answer["PartitionKey"], answer["Data"]
 
@@ -96,13 +96,13 @@ class KinesisShard:
 
     @property
     def split_id(self) -> str:
-        """Its name in a checkpoint."""
+        """The id of the shard in a checkpoint."""
         return f"{self.stream}/{self.shard_id}"
 
 
 @dataclass(frozen=True)
 class ShardSplit(SourceSplit):
-    """A shard; for a task, with the records it is to read, if the driver has them."""
+    """A shard. For a task, it contains the records to read, if the driver has them."""
 
     stream: str
     shard_id: str
@@ -110,13 +110,13 @@ class ShardSplit(SourceSplit):
 
     @staticmethod
     def of(split_id: str) -> ShardSplit:
-        """The split of a shard."""
+        """Create the split of a shard."""
         stream, _, shard_id = split_id.rpartition("/")
         return ShardSplit(split_id, stream, shard_id)
 
 
 class KinesisShardAssigner:
-    """Says which subtask reads a shard: subclass it, or give it a function of a shard and the number of subtasks.
+    """Chooses the subtask that reads a shard. Subclass it, or pass a function of shard and number of subtasks.
 
     >>> by_number = KinesisShardAssigner(lambda shard, subtasks: int(shard.shard_id[-12:]))
     >>> by_number.assign(KinesisShard("readings", "shardId-000000000003"), 2)
@@ -125,25 +125,25 @@ class KinesisShardAssigner:
 
     def __init__(self, function: Callable[[KinesisShard, int], int] | None = None) -> None:
         if function is not None and not callable(function):
-            raise InvalidProgramError(f"a shard assigner is a function of a shard, got {shorten(function)}")
+            raise InvalidProgramError(f"a shard assigner must be a function of a shard, got {shorten(function)}")
         self._function = function
 
     def assign(self, shard: KinesisShard, number_of_parallel_subtasks: int) -> int | None:
-        """The subtask, modulo the number of subtasks; ``None`` for the one that has the fewest shards."""
+        """Return the subtask, modulo their number, or ``None`` for the one with the fewest shards."""
         return None if self._function is None else self._function(shard, number_of_parallel_subtasks)
 
     @staticmethod
     def default_shard_assigner() -> KinesisShardAssigner:
-        """The subtask that has the fewest shards when a shard is found."""
+        """Choose the subtask with the fewest shards when a shard is found."""
         return KinesisShardAssigner()
 
     @staticmethod
     def uniform_shard_assigner() -> KinesisShardAssigner:
-        """By the hash keys of a shard: subtasks get equal parts of the key space, whatever was split or merged."""
+        """Choose by the hash keys of a shard: subtasks get equal parts of the key space, also after splits."""
         return KinesisShardAssigner(_by_hash_keys)
 
 
 def _by_hash_keys(shard: KinesisShard, subtasks: int) -> int:
     middle = (shard.starting_hash_key + shard.ending_hash_key) // 2
-    # Another subtask first for every stream, so that one shard of each does not end up in the same subtask.
+    # Start at a different subtask for each stream, so that streams with one shard do not share a subtask.
     return middle * subtasks // _HASH_KEYS + zlib.crc32(shard.stream.encode())

@@ -24,10 +24,10 @@ __all__ = ["FlinkKinesisConsumer"]
 
 
 class FlinkKinesisConsumer(Source):
-    """Reads streams of Kinesis; sequence numbers are part of the job's checkpoint. For ``env.add_source``.
+    """Reads streams of Kinesis, for ``env.add_source``. Sequence numbers are part of the job's checkpoint.
 
-    Each shard is a split with its own clock. Shards that are split or merged are read to their end before those that
-    take their place. The timestamp of a record is when it arrived in Kinesis, unless there is a watermark assigner.
+    Each shard is a split with its own watermarks. A shard that is split or merged is read to its end before its
+    successors. The timestamp of a record is its arrival time in Kinesis, unless there is a watermark assigner.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> consumer = FlinkKinesisConsumer(
@@ -55,31 +55,31 @@ class FlinkKinesisConsumer(Source):
         self._tracker: WatermarkTracker | None = None
 
     def set_shard_assigner(self, shard_assigner: KinesisShardAssigner) -> Self:
-        """Which subtask reads a shard."""
+        """Set the assigner that chooses the subtask of a shard."""
         if not isinstance(shard_assigner, KinesisShardAssigner):
-            raise InvalidProgramError(f"a KinesisShardAssigner is needed, got {shorten(shard_assigner)}")
+            raise InvalidProgramError(f"expected a KinesisShardAssigner, got {shorten(shard_assigner)}")
         self._assigner = shard_assigner
         return self
 
     def set_periodic_watermark_assigner(self, periodic_watermark_assigner: Any) -> Self:
         """Set the assigner of timestamps and of each shard's watermarks.
 
-        A :class:`WatermarkStrategy`, or an object with ``extract_timestamp(element, previous_timestamp)`` and
-        ``get_current_watermark()``, of which every shard gets a copy.
+        It is a :class:`WatermarkStrategy`, or an object with ``extract_timestamp(element, previous_timestamp)`` and
+        ``get_current_watermark()``, which is copied for each shard.
         """
         self._strategy = _strategy_of(periodic_watermark_assigner)
         return self
 
     def set_watermark_tracker(self, watermark_tracker: WatermarkTracker) -> Self:
-        """Read no shard further ahead of the others, in event time, than flink.watermark.lookahead.millis."""
+        """Align shards in event time: none is read further ahead than flink.watermark.lookahead.millis."""
         if not isinstance(watermark_tracker, WatermarkTracker):
-            raise InvalidProgramError(f"a WatermarkTracker is needed, got {shorten(watermark_tracker)}")
+            raise InvalidProgramError(f"expected a WatermarkTracker, got {shorten(watermark_tracker)}")
         self._tracker = watermark_tracker
         return self
 
     @property
     def watermark_strategy(self) -> WatermarkStrategy | None:
-        """The type that ``env.add_source`` gives the stream."""
+        """The watermark strategy that ``env.add_source`` gives the stream."""
         if self._strategy is None or self._settings.idle_ms <= 0 or self._strategy.idle_timeout is not None:
             return self._strategy
         return self._strategy.with_idleness(self._settings.idle_ms)
@@ -88,7 +88,7 @@ class FlinkKinesisConsumer(Source):
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the schema."""
+        """Return the type of the schema."""
         return self._schema.get_produced_type()
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
@@ -96,7 +96,7 @@ class FlinkKinesisConsumer(Source):
         if self._tracker is not None:
             if self._strategy is None:
                 raise InvalidProgramError(
-                    "set_watermark_tracker() aligns shards by event time: set_periodic_watermark_assigner() is missing"
+                    "set_watermark_tracker() aligns shards by event time: call set_periodic_watermark_assigner(), too"
                 )
             alignment = Alignment(self._tracker, self._settings.lookahead_ms, self._schema, self._strategy)
         return KinesisEnumerator(self._streams, self._properties, self._settings, self._assigner, alignment)
@@ -115,7 +115,7 @@ def _strategy_of(assigner: Any) -> WatermarkStrategy:
         getattr(assigner, "get_current_watermark", None)
     ):
         raise InvalidProgramError(
-            "a periodic watermark assigner is a WatermarkStrategy, or has the methods extract_timestamp() and "
+            "a periodic watermark assigner must be a WatermarkStrategy, or have the methods extract_timestamp() and "
             f"get_current_watermark(); got {shorten(assigner)}"
         )
     stamps = copy.deepcopy(assigner)
@@ -123,7 +123,7 @@ def _strategy_of(assigner: Any) -> WatermarkStrategy:
 
 
 class _AssignerFactory:
-    """Makes a generator for each shard, from a copy of the user's assigner."""
+    """Creates a generator for each shard from a copy of the user's assigner."""
 
     def __init__(self, assigner: Any) -> None:
         self._assigner = assigner

@@ -1,4 +1,4 @@
-"""Records into a Kinesis data stream."""
+"""A sink for Kinesis data streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_KEY = 256
 
 
 class PartitionKeyGenerator:
-    """Says which partition key a record gets: subclass it, or give it a function of the record.
+    """Chooses the partition key of a record. Subclass it, or pass a function of the record.
 
     >>> PartitionKeyGenerator(lambda reading: reading[0]).apply(("sensor-7", 23.5))
     'sensor-7'
@@ -33,7 +33,9 @@ class PartitionKeyGenerator:
 
     def __init__(self, function: Callable[[Any], str] | None = None) -> None:
         if function is not None and not callable(function):
-            raise InvalidProgramError(f"a partition key generator is a function of a record, got {shorten(function)}")
+            raise InvalidProgramError(
+                f"a partition key generator must be a function of a record, got {shorten(function)}"
+            )
         self._function = function
 
     def open(self, subtask_index: int, parallelism: int) -> None:
@@ -41,19 +43,19 @@ class PartitionKeyGenerator:
         return
 
     def apply(self, element: Any) -> str:
-        """The partition key of a record."""
+        """Return the partition key of a record."""
         if self._function is None:
             raise NotImplementedError(f"{type(self).__name__} must define apply()")
         return self._function(element)
 
     @staticmethod
     def fixed() -> PartitionKeyGenerator:
-        """The index of the task that writes: all it writes ends up in one shard."""
+        """Use the index of the task: all its records go to one shard."""
         return _Fixed()
 
     @staticmethod
     def random() -> PartitionKeyGenerator:
-        """A random key for each record: all shards are used alike."""
+        """Use a random key for each record: all shards get the same load."""
         return PartitionKeyGenerator(_random_key)
 
 
@@ -70,7 +72,7 @@ def _random_key(element: Any) -> str:
 
 
 class KinesisStreamsSink(Sink):
-    """Writes to a stream, at least once. Records are sent in batches; those that are refused are sent again.
+    """Writes to a stream, at-least-once. It sends records in batches and retries rejected ones.
 
     >>> from penstock.common.serialization import SimpleStringSchema
     >>> sink = (
@@ -123,7 +125,7 @@ class _StreamsWriter(BufferedWriter):
         key = self._sink.keys.apply(value)
         if type(key) is not str or not 0 < len(key) <= _LONGEST_KEY:
             raise KinesisError(
-                f"a partition key has 1 to {_LONGEST_KEY} characters, the generator made {shorten(key)} "
+                f"a partition key must have 1 to {_LONGEST_KEY} characters, but the generator returned {shorten(key)} "
                 f"[record {shorten(value)}]"
             )
         data = self._sink.schema.serialize(value)
@@ -139,25 +141,25 @@ class KinesisStreamsSinkBuilder(BufferedBuilder):
         self._keys: PartitionKeyGenerator | None = None
 
     def set_stream_name(self, stream_name: str) -> Self:
-        """The name of the stream, or its ARN."""
+        """Set the name of the stream, or its ARN."""
         if type(stream_name) is not str or not stream_name:
             raise InvalidProgramError(f"set_stream_name() takes the name of a stream, got {shorten(stream_name)}")
         self._stream = stream_name
         return self
 
     def set_partition_key_generator(self, partition_key_generator: PartitionKeyGenerator) -> Self:
-        """The function that gives the partition key of a record."""
+        """Set the function that returns the partition key of a record."""
         if not isinstance(partition_key_generator, PartitionKeyGenerator):
-            raise InvalidProgramError(f"a PartitionKeyGenerator is needed, got {shorten(partition_key_generator)}")
+            raise InvalidProgramError(f"expected a PartitionKeyGenerator, got {shorten(partition_key_generator)}")
         self._keys = partition_key_generator
         return self
 
     def set_kinesis_client_properties(self, kinesis_client_properties: Mapping[str, Any]) -> Self:
-        """Region, endpoint, credentials."""
+        """Set region, endpoint and credentials."""
         return self._set_properties(kinesis_client_properties)
 
     def build(self) -> KinesisStreamsSink:
-        """Build the sink; raises an error that names missing settings."""
+        """Build the sink, or raise an error that names missing settings."""
         schema, properties, buffering = self._checked("KinesisStreamsSink")
         if self._stream is None:
             raise InvalidProgramError("a KinesisStreamsSink needs set_stream_name()")
