@@ -72,8 +72,8 @@ def test_a_sink_is_named_and_configured_as_in_pyflink():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"query": QUERY}, "either the host or a ClusterBuilder"),
-        ({"query": QUERY, "host": "here", "cluster_builder": ClusterBuilder()}, "either the host or a ClusterBuilder"),
+        ({"query": QUERY}, "either a host or a ClusterBuilder"),
+        ({"query": QUERY, "host": "here", "cluster_builder": ClusterBuilder()}, "either a host or a ClusterBuilder"),
         ({"query": " ", "host": "here"}, "must not be empty"),
         ({"query": QUERY, "host": "here", "default_keyspace": "k"}, "for mapped dataclasses"),
         ({"query": QUERY, "host": "here", "max_concurrent_requests": 0}, "must be at least 1"),

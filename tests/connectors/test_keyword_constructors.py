@@ -188,7 +188,7 @@ def test_a_jdbc_sink_is_the_factorys():
             "exactly_once must be the name of the sink's transactions",
         ),
         (lambda: FileSource(format=Text()), "needs the path of a file or a directory"),
-        (lambda: FileSource("/tmp", format=5), "expected a FileFormat, got 5: use for example Csv"),
+        (lambda: FileSource("/tmp", format=5), "expected a FileFormat, got 5: use, for example, Csv"),
         (lambda: FileSink("/tmp", format=5), "a row format must be an Encoder, got 5"),
         (lambda: JdbcSink(table="t", record=Order), "a JDBC sink needs a statement and a database"),
         (

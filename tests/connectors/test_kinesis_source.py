@@ -379,7 +379,7 @@ def test_a_schema_of_kinesis_gets_all_that_is_known_about_a_record(server):
     ("properties", "reason"),
     [
         ({"aws.endpoint": None, "aws.region": None}, "needs the property aws.region"),
-        ({"flink.stream.initpos": "EARLIEST"}, "is one of LATEST, TRIM_HORIZON, AT_TIMESTAMP, not 'EARLIEST'"),
+        ({"flink.stream.initpos": "EARLIEST"}, "must be one of LATEST, TRIM_HORIZON, AT_TIMESTAMP, not 'EARLIEST'"),
         ({"flink.stream.initpos": "AT_TIMESTAMP"}, "the property flink.stream.initpos.timestamp is needed"),
         (
             {"flink.stream.initpos": "AT_TIMESTAMP", "flink.stream.initpos.timestamp": "yesterday"},
@@ -389,7 +389,7 @@ def test_a_schema_of_kinesis_gets_all_that_is_known_about_a_record(server):
         ({"flink.shard.getrecords.maxrecordcount": "20000"}, "must be from 1 to 10000"),
         ({"flink.shard.discovery.intervalmillis": "soon"}, "must be an integer, not 'soon'"),
         ({"flink.shard.getrecords.intervalmillis": "-1"}, "must not be negative"),
-        ({"aws.credentials.provider": "MAGIC"}, "is one of AUTO, BASIC"),
+        ({"aws.credentials.provider": "MAGIC"}, "must be one of AUTO, BASIC"),
         ({"aws.credentials.provider": "ASSUME_ROLE"}, "provider.role.arn is needed"),
     ],
 )

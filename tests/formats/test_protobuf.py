@@ -115,7 +115,7 @@ def test_schemas_travel_to_tasks_also_of_classes_made_at_run_time():
     ("value", "reason"),
     [
         ({"id": "x"}, "TypeError"),
-        ({"nope": 1}, "no field 'nope'"),
+        ({"nope": 1}, "the field 'nope' does not exist"),
         ({"state": "LOST"}, "'LOST' is not a value of shop.State"),
         ({"id": 2**70}, "ValueError"),
         (17, "a row, a dict or a message"),
@@ -123,7 +123,7 @@ def test_schemas_travel_to_tasks_also_of_classes_made_at_run_time():
     ],
 )
 def test_a_record_that_is_no_message_is_named_with_the_reason(value, reason):
-    with pytest.raises(RecordFormatError, match=f"no message of shop.Order: .*{reason}"):
+    with pytest.raises(RecordFormatError, match=f"not a message of shop.Order: .*{reason}"):
         ProtobufRowSerializationSchema(ORDER).serialize(value)
 
 
@@ -147,7 +147,7 @@ def env():
 
 
 def test_poison_fails_the_job_and_is_named(env):
-    with pytest.raises(PenstockError, match=r"'Decode' cannot read a message: no message of shop.Order"):
+    with pytest.raises(PenstockError, match=r"'Decode' cannot read a message: not a message of shop.Order"):
         list(decode(messages(env), ProtobufRowDeserializationSchema(ORDER)).execute_and_collect())
 
 

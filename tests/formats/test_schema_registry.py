@@ -132,7 +132,7 @@ def test_the_registry_is_asked_once_for_a_schema_and_schemas_travel_without_what
 
 def test_a_schema_that_the_registry_refuses_fails_the_job_before_a_record_is_written(registry):
     written(registry, NEW, ("a", 1.0, "C"))
-    with pytest.raises(JobExecutionError, match=r"refused .*409.*incompatible with an earlier schema"):
+    with pytest.raises(JobExecutionError, match=r"rejected .*409.*incompatible with an earlier schema"):
         written(registry, OLD, ("a", 1))
 
 
