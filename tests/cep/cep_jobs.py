@@ -174,8 +174,8 @@ def run_job(job, *, restore_every=0):
 def normal(job, log):
     """What of a log is specified: keys have no order among each other.
 
-    Without a skip strategy, neither have runs that groups make twice. Each entry is kept with the number of watermarks
-    before it. If a watermark ends the job with an error, other keys may have had their turn before or not.
+    Each entry is kept with the number of watermarks before it. If a watermark ends the job with an error, other keys
+    may have had their turn before or not.
     """
     keys = [step[1] for step in job["script"] if step[0] == "e"]
     found, watermarks = {}, 0
@@ -191,8 +191,7 @@ def normal(job, log):
             first = entry[0] if kind == "late" else entry[0][0][1][0]
             group = (keys[first], "late" if kind == "late" else "results")
             found.setdefault(group, []).append((watermarks, kind, entry))
-    ordered = job["skip"] != NO_SKIP or not any("group" in element for element in job["chain"])
-    return {key: one if one is True or ordered else sorted(one) for key, one in found.items()}
+    return found
 
 
 def job(chain, script, *, skip=NO_SKIP, time="event", comparator=False, timeouts=True):

@@ -27,6 +27,12 @@ def ordered(kind, pattern, text, **options):
         ),
         ("a run takes an event before one passes it over", "k => m => q", "k m1 m2 q", ["k m1 q", "k m2 q"]),
         ("an optional pattern before the next", "k => m? -> q", "k m1 q", ["k m1 q", "k q"]),
+        (
+            "runs that a group makes twice",
+            "k => ( a? ){1,2}? => q",
+            "k a q",
+            ["k a q", "k q", "k q", "k a q", "k q", "k a q"],
+        ),
         ("a greedy loop with until", "k -> m? -> n+ greedy until:r -> q", "k m n q", ["k m n q", "k n q"]),
     ],
 )
@@ -36,6 +42,12 @@ def test_matches_leave_in_the_order_of_flinks_heap(rule, pattern, text, expected
 
 def test_timed_out_runs_are_reported_in_the_order_in_which_they_forked():
     assert ordered("t", "k -> m+ -> q within:5", "k m1 m2 z z z z") == ["k m1 m2", "k m1 m2", "k m1"]
+
+
+def test_timed_out_runs_that_a_group_makes_twice_are_reported_in_flinks_order():
+    found = ordered("t", "k => ( x[ab]? ){1,2}? -> q within:5", "k a1 b2 a3")
+    later = ["k b2 a3", "k b2", "k b2", "k a3", "k", "k", "k a1", "k", "k"]
+    assert found == ["k a1 b2", "k a1", "k a1", *later]
 
 
 def test_pending_matches_leave_in_the_order_of_the_heap():

@@ -11,7 +11,13 @@ from typing import Any
 
 from penstock.cep.description import describe, links
 from penstock.cep.pattern import GroupPattern, Pattern
-from penstock.cep.pattern_checks import check_names, check_not_patterns, check_repeated_groups, check_skip_strategy
+from penstock.cep.pattern_checks import (
+    check_names,
+    check_not_patterns,
+    check_repeated_groups,
+    check_skip_strategy,
+    repeats_groups,
+)
 from penstock.cep.quantifier import ConsumingStrategy, QuantifierProperty, Times, WithinType
 from penstock.common.errors import MalformedPatternError
 from penstock.common.time import Duration
@@ -77,6 +83,7 @@ class NFACompiler:
             window_times=self._window_times,
             skip_strategy=self._last.get_after_match_skip_strategy(),
             links=links(self._last),
+            repeats_groups=repeats_groups(self._last),
         )
 
     def _check_limits(self) -> None:

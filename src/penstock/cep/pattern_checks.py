@@ -10,7 +10,14 @@ from penstock.cep.quantifier import QuantifierProperty
 from penstock.common.errors import MalformedPatternError, UnsupportedFeatureError
 from penstock.runtime.cep.state import ENDING_STATE_NAME
 
-__all__ = ["chain_of", "check_names", "check_not_patterns", "check_repeated_groups", "check_skip_strategy"]
+__all__ = [
+    "chain_of",
+    "check_names",
+    "check_not_patterns",
+    "check_repeated_groups",
+    "check_skip_strategy",
+    "repeats_groups",
+]
 
 
 def chain_of(pattern: Pattern[Any]) -> list[Pattern[Any]]:
@@ -77,6 +84,17 @@ def check_repeated_groups(pattern: Pattern[Any]) -> None:
                 "optional: make one of its patterns mandatory, or limit it with times()"
             )
         check_repeated_groups(inner)
+
+
+def repeats_groups(pattern: Pattern[Any]) -> bool:
+    """Whether some group of the sequence repeats or is optional."""
+    groups = [one for one in chain_of(pattern) if isinstance(one, GroupPattern)]
+    return any(
+        group.get_times() is not None
+        or group.has_property(QuantifierProperty.OPTIONAL)
+        or repeats_groups(group.get_raw_pattern())
+        for group in groups
+    )
 
 
 def _skippable(pattern: Pattern[Any]) -> bool:

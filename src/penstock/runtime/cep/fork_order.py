@@ -3,7 +3,8 @@
 Flink keeps the runs of a key in one list. Where a run forks, the new runs take its place, in the order of the steps.
 This order can be derived without storing it. Two runs with a common beginning separated in the state to which its last
 event led. Either one of them followed an edge that Flink tries earlier, or both waited in the same state and one took
-an earlier event, since a state offers an event to its TAKE edge first.
+an earlier event, since a state offers an event to its TAKE edge first. This does not hold for groups that repeat or are
+optional, so `runs_in_order.py` handles them.
 """
 
 from __future__ import annotations
@@ -69,31 +70,25 @@ class _Place:
     def __init__(self, states: list[State], place: int) -> None:
         self._states = states
         self._ranks: dict[int, int] = {}
-        self._entered_again: set[int] = set()
-        self._visit(place, entered_again=False)
+        self._visit(place)
 
     def key(self, state: int, event: int) -> tuple[int, int]:
-        return self._ranks.get(state, len(self._ranks)), -event if state in self._entered_again else event
+        return self._ranks.get(state, len(self._ranks)), event
 
-    def _visit(self, place: int, *, entered_again: bool) -> None:
-        waiting = [([place], entered_again)]
+    def _visit(self, place: int) -> None:
+        waiting = [[place]]
         while waiting:
-            twins, again = waiting.pop()
+            twins = waiting.pop()
             rank = len(self._ranks)
             for current in twins:
                 if current in self._ranks:
                     continue
                 self._ranks[current] = rank
-                if again:
-                    self._entered_again.add(current)
-                edges = self._states[current].transitions
-                # A run that stays in the first state of a repeated group leaves the group again with every event.
-                anew = again or any(edge.action is _IGNORE and edge.target == current for edge in edges)
                 ahead: dict[str, list[int]] = {}
-                for edge in edges:
+                for edge in self._states[current].transitions:
                     if edge.action is _IGNORE:
-                        self._visit(edge.target, entered_again=again)
+                        self._visit(edge.target)
                     elif edge.action is _PROCEED:
                         # A run enters either a state or its copy without the constraint of a greedy loop.
                         ahead.setdefault(self._states[edge.target].pattern_name, []).append(edge.target)
-                waiting += [(targets, anew) for targets in ahead.values()]
+                waiting += ahead.values()

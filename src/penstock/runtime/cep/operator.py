@@ -116,7 +116,7 @@ class CepOperator(StreamOperator):
         self.ctx = MatchContext(self.collector, clock, event_time=self.event_time)
         self.timers = DueTimerService(self.backend, clock, self._fire, self._on_processing_time)
         context.timer_services.append(self.timers)
-        kind = RunsInOrderNFA if self.automaton.skip_strategy.is_skip_strategy() else RunsByStateNFA
+        kind = RunsInOrderNFA if self.automaton.keeps_order else RunsByStateNFA
         self.nfa = kind(
             self.automaton,
             clock,

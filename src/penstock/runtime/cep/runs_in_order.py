@@ -1,7 +1,8 @@
-"""With a skip strategy: runs are in Flink's own order, because it decides which of several matches is emitted.
+"""Runs in Flink's own order: with a skip strategy, and for groups that repeat or are optional.
 
-Matches are emitted in the order of their first events. A complete match waits while an earlier run is alive, since that
-run may become a match that drops it.
+With a skip strategy, the order decides which of several matches is emitted. Matches are emitted in the order of their
+first events. A complete match waits while an earlier run is alive, since that run may become a match that drops it.
+Without a skip strategy, matches are emitted at once, in the order of Flink's heaps.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from penstock.runtime.cep.decisions import IGNORED, NOWHERE, Outcome, Question
-from penstock.runtime.cep.nfa import NEVER, NFA, NO_NODE, NFAState
+from penstock.runtime.cep.nfa import NEVER, NFA, NO_NODE, NFAState, Path
 from penstock.runtime.cep.priority_queue import discard, poll, push
 
 __all__ = ["RunsInOrderNFA"]
@@ -122,7 +123,9 @@ class RunsInOrderNFA(NFA):
         for match in found:
             push(completed, match)
         strategy, names = self.automaton.skip_strategy, self.decisions.names
-        while completed and completed[0][0] <= runs[0][0]:
+        waits = strategy.is_skip_strategy()
+        leaving: list[tuple[Path, str]] = []
+        while completed and not (waits and completed[0][0] > runs[0][0]):
             state.changed = True
             match = poll(completed)
             path = self.path(state, match[1])
@@ -131,7 +134,9 @@ class RunsInOrderNFA(NFA):
                 discard(runs, lambda run, limit=limit: run[0] < limit)  # type: ignore[misc]
                 discard(completed, lambda run, limit=limit: run[0] < limit)  # type: ignore[misc]
             pending = match[4] in self._pending
-            self._on_match(path, timestamp, "match completed by its time limit" if pending else "complete match")
+            leaving.append((path, "match completed by its time limit" if pending else "complete match"))
+        for path, outcome in leaving:  # only now: the skip strategy may fail
+            self._on_match(path, timestamp, outcome)
 
     # -- time ---------------------------------------------------------------------------------------------------
 

@@ -96,13 +96,19 @@ class Automaton:
     window_times: dict[int, int]  # ms since the previous event, by state
     skip_strategy: AfterMatchSkipStrategy
     links: dict[str, str]  # the contiguity before each pattern, in order; for pictures
+    repeats_groups: bool = False  # whether some group repeats or is optional
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether runs are stored in Flink's order: if it cannot be derived, or if matches may drop other runs."""
+        return self.repeats_groups or self.skip_strategy.is_skip_strategy()
 
     @property
     def fingerprint(self) -> str:
         """Return a hash of what must not change while there are partial matches: states, transitions and limits, but
         not conditions.
         """
-        digest = hashlib.sha256(f"{self.window_time} {self.skip_strategy.is_skip_strategy()}".encode())
+        digest = hashlib.sha256(f"{self.window_time} {self.keeps_order}".encode())
         for number, state in enumerate(self.states):
             edges = " ".join(f"{edge.action.value}>{edge.target}" for edge in state.transitions)
             digest.update(f"\n{state.name} {state.type.value} {self.window_times.get(number)} {edges}".encode())
