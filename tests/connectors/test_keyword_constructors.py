@@ -185,7 +185,7 @@ def test_a_jdbc_sink_is_the_factorys():
         ),
         (
             lambda: KafkaSink(servers="a:1", topic="t", value=Text(), exactly_once=True),
-            "exactly_once must be the name of the sink's transactions",
+            "exactly_once must be a name for the sink's transactions",
         ),
         (lambda: FileSource(format=Text()), "needs the path of a file or a directory"),
         (lambda: FileSource("/tmp", format=5), "expected a FileFormat, got 5: use, for example, Csv"),

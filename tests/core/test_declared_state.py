@@ -173,7 +173,8 @@ def test_a_declaration_is_of_the_kind_it_declares():
 
 def test_a_declaration_has_no_value():
     with pytest.raises(
-        StateAccessError, match=r"CountDeclared\.count = ValueState.* is a state declaration: it has a value"
+        StateAccessError,
+        match=r"CountDeclared\.count = ValueState.* is a state declaration: declare state in the body of",
     ):
         CountDeclared().count.value()
 

@@ -183,6 +183,8 @@ class JdbcSink(Sink):
             names = list(record_fields(record))
             type_info = Types.ROW_NAMED(names, [Types.PICKLED_BYTE_ARRAY()] * len(names))
         if table is not None:
+            if type_info is None:
+                raise InvalidProgramError("with table=..., a JDBC sink needs the class of its records: record=Order")
             sql = _insert(table, type_info, [key] if isinstance(key, str) else key)
         if connection is None:
             connection = JdbcConnectionOptions(url, "", user, password, connect)

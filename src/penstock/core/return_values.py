@@ -16,7 +16,15 @@ from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
 from penstock.core.cpython import returned_values
 
-__all__ = ["can_return_something", "check_returns", "check_verdict", "describe", "forgotten_call", "milliseconds"]
+__all__ = [
+    "can_return_something",
+    "check_arity",
+    "check_returns",
+    "check_verdict",
+    "describe",
+    "forgotten_call",
+    "milliseconds",
+]
 
 _CALLABLES = (FunctionType, MethodType, BuiltinFunctionType)
 _RESUMABLE = (CoroutineType, GeneratorType)
@@ -54,6 +62,27 @@ def check_returns(function: Any, method: str, expected: str) -> None:
     returned = returned_values(code)
     if returned and not any(returned):
         raise InvalidProgramError(f"{describe(function, method)} never returns a value: return {expected}")
+
+
+def check_arity(function: Any, method: str, *arguments: str) -> None:
+    """Reject a function that cannot be called with these arguments.
+
+    >>> check_arity(lambda a, b: a + b, "map", "the record")
+    Traceback (most recent call last):
+    ...
+    penstock.common.errors.InvalidProgramError: map() calls the lambda with the record: missing a required argument: 'b'
+    """
+    called = function if isinstance(function, _CALLABLES) else getattr(function, method, None)
+    if isinstance(function, type) or not isinstance(called, (FunctionType, MethodType)):
+        return  # a class by mistake, written in C, or an object whose __call__ may be anything
+    try:
+        inspect.signature(called, follow_wrapped=False).bind(*arguments)
+    except ValueError:
+        return  # no signature to read
+    except TypeError as error:
+        raise InvalidProgramError(
+            f"{method}() calls {describe(function, method)} with {' and '.join(arguments)}: {error}"
+        ) from None
 
 
 def check_verdict(verdict: Any, function: Any, method: str, *, operator_name: str, record: Any = None) -> None:

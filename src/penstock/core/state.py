@@ -45,7 +45,8 @@ OUT = TypeVar("OUT")
 
 def _unbound(state: object) -> StateAccessError:
     return StateAccessError(
-        f"{state!r} is a state declaration: it has a value, for the current key, only while its function runs"
+        f"{state!r} is a state declaration: declare state in the body of a function's class (not in __init__()), and "
+        "use it while the function runs, for the current key"
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.functions import AggregateFunction
+from penstock.datastream.function_checks import class_hint
 from penstock.runtime.operators.fields import FieldPath
 
 __all__ = ["Aggregate", "Collect", "Count", "CountDistinct", "Max", "Mean", "Min", "Quantile", "Sum", "Together", "Top"]
@@ -324,7 +325,8 @@ class Together(AggregateFunction[Any, list[Any], tuple[Any, ...]]):
                 raise InvalidProgramError(f"'{name}' is a field that agg() adds to its rows: choose another name")
             if not isinstance(aggregate, AggregateFunction):
                 raise InvalidProgramError(
-                    f"'{name}' of agg() must be an aggregate such as Sum('amount') or Count(), got {shorten(aggregate)}"
+                    f"'{name}' of agg() must be an aggregate such as Sum('amount') or Count(), got "
+                    f"{shorten(aggregate)}{class_hint(aggregate)}"
                 )
         self.names = tuple(aggregates)
         self._aggregates = list(aggregates.values())

@@ -15,6 +15,7 @@ from penstock.core.functions import (
     KeySelector,
 )
 from penstock.datastream.data_stream import DataStream
+from penstock.datastream.function_checks import class_hint
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.graph.transformation import TwoInputTransformation
 from penstock.runtime.operators.co_map import (
@@ -139,4 +140,6 @@ def _key_of(stream: DataStream) -> KeySelect | None:
 
 def _check(func: Any, kind: type, method: str) -> None:
     if not isinstance(func, kind):
-        raise InvalidProgramError(f"{method}() on connected streams takes a {kind.__name__}, got {shorten(func)}")
+        raise InvalidProgramError(
+            f"{method}() on connected streams takes a {kind.__name__}, got {shorten(func)}{class_hint(func)}"
+        )

@@ -393,6 +393,10 @@ class DataStream(StreamOutputs[T]):
 
     if not TYPE_CHECKING:  # type checkers must not see this method
 
+        def __iter__(self) -> Any:
+            """Explain how to iterate over the records."""
+            raise TypeError("a stream has no records before the job runs: use 'for record in stream.collect()'")
+
         def __getattr__(self, name: str) -> Any:
             """Explain that a method needs a keyed stream."""
             from penstock.datastream.keyed_stream import KeyedStream

@@ -8,10 +8,16 @@ from typing import Any
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.functions import Function, ProcessFunction
-from penstock.core.return_values import check_returns
+from penstock.core.return_values import check_arity, check_returns
 
-__all__ = ["check_limit", "checked_function"]
+__all__ = ["check_limit", "checked_function", "class_hint"]
 
+_ARGUMENTS = {
+    "filter": ["the record"],
+    "flat_map": ["the record"],
+    "map": ["the record"],
+    "reduce": ["the value so far", "the record"],
+}
 _RESULTS = {"filter": "whether to keep the record", "reduce": "the value of both records"}
 
 
@@ -22,6 +28,8 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
             f"{method}() uses the return value of its function, but {shorten(func)} is asynchronous: use "
             "AsyncDataStream with an AsyncFunction"
         )
+    if method in _ARGUMENTS:
+        check_arity(func, method, *_ARGUMENTS[method])
     if method in _RESULTS:
         check_returns(func, method, _RESULTS[method])
     if isinstance(func, kind):
@@ -33,10 +41,15 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
     wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
     hint = ""
     if is_function_class:
-        hint = " (pass an instance of the class)"
+        hint = class_hint(func)
     elif kind is ProcessFunction and inspect.isroutine(func):
         hint = "; call key_by() first for a function of (record, state), or use map() or flat_map()"
     raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")
+
+
+def class_hint(value: Any) -> str:
+    """The end of a message about a class that was passed instead of an object: ``Count`` without parentheses."""
+    return " (pass an instance of the class)" if isinstance(value, type) else ""
 
 
 def check_limit(limit: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isfunction
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -11,7 +12,7 @@ from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
 from penstock.core.functions import KeySelector
-from penstock.core.return_values import check_returns
+from penstock.core.return_values import check_arity, check_returns
 from penstock.runtime.operators.fields import FieldPath, positional
 
 __all__ = ["FieldKey", "SelectorKey", "key_function"]
@@ -108,6 +109,7 @@ def key_function(*keys: Any, record_type: TypeInformation | None = None) -> KeyF
 
 def _single(key: Any, record_type: TypeInformation | None) -> KeyFunction:
     check_returns(key, "get_key", "the key of the record")
+    check_arity(key, "key_by" if isfunction(key) else "get_key", "the record")
     if isinstance(key, KeySelector):
         return SelectorKey(key)
     if is_int(key):

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
+from types import GeneratorType
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.time import Duration, Time, to_millis
+from penstock.common.types import Row
 from penstock.core.declared_state import Ttl
 from penstock.core.functions import KeyedProcessFunction, RuntimeContext
 from penstock.core.state import ValueState
+from penstock.datastream.function_checks import class_hint
 
 __all__ = ["StatefulFunction", "Timers", "stateful_function"]
 
 _IMMUTABLE = (bool, int, float, str, bytes, tuple, frozenset, type(None))
+_SINGLE = (str, bytes, tuple, Mapping, Row)
 
 
 class Timers:
@@ -144,6 +148,8 @@ class StatefulFunction(KeyedProcessFunction[Any, Any, Any]):
         else:
             results = self._func(value, state)
         if results is not None:
+            if type(results) is not GeneratorType:
+                _check_results(self._func, results)
             yield from results
         self._keep(state)
 
@@ -156,6 +162,8 @@ class StatefulFunction(KeyedProcessFunction[Any, Any, Any]):
         self._timers.bind(ctx)
         results = self._on_timer(state, self._timers)
         if results is not None:
+            if type(results) is not GeneratorType:
+                _check_results(self._on_timer, results)
             yield from results
         self._keep(state)
 
@@ -172,7 +180,7 @@ def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> Stat
     if isinstance(func, type) or not callable(func):
         raise InvalidProgramError(
             "process() on a keyed stream takes a KeyedProcessFunction or a function of a record and its state, got "
-            f"{shorten(func)}"
+            f"{shorten(func)}{class_hint(func)}"
         )
     parameters = _positional(func, name)
     if not 2 <= len(parameters) <= 3:
@@ -191,6 +199,13 @@ def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> Stat
         )
     _check_new(new_state, name)
     return StatefulFunction(func, new_state, on_timer, takes_timers=len(parameters) == 3, ttl=ttl)
+
+
+def _check_results(func: Any, results: Any) -> None:
+    """Reject a single result that is returned instead of yielded, even if Python could iterate over it."""
+    if isinstance(results, _SINGLE) or not isinstance(results, Iterable):
+        name = getattr(func, "__name__", repr(func))
+        raise InvalidProgramError(f"{name}() returned {shorten(results)}: yield each result, or return a list of them")
 
 
 def _positional(func: Callable[..., Any], name: str) -> list[str]:

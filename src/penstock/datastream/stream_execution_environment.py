@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from penstock.common.configuration import Configuration
-from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.common.errors import InvalidProgramError, PenstockError, shorten
 from penstock.common.interactive import show_errors_as_messages
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
@@ -56,10 +56,13 @@ class StreamExecutionEnvironment(EnvironmentSources):
         super().__init__()
         if executor is not None and spark is not None:
             raise InvalidProgramError("pass either an executor or a Spark session, not both")
+        if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
+            raise InvalidProgramError(f"executor must be an object such as MiniCluster(), got {shorten(executor)}")
         defaults = self._defaults = current_defaults()
         self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
         self._runs_on_spark = False
+        self._has_executed = False
         self.sinks: list[Transformation] = []
         self.caches: list[CachedDataStream] = []
         self.side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
@@ -106,7 +109,10 @@ class StreamExecutionEnvironment(EnvironmentSources):
         self.check_open()
         if not self.sinks:
             raise InvalidProgramError(
-                "there is nothing to execute: add a sink (print(), sink_to(), execute_and_collect(), ...) first"
+                "there is nothing to execute: add a sink (print(), sink_to(), ...) first. execute(), collect() and "
+                "show() have already run the sinks that were added before them"
+                if self._has_executed
+                else "there is nothing to execute: add a sink (print(), sink_to(), execute_and_collect(), ...) first"
             )
         if not self.get_config().has_auto_generated_uids_enabled():
             check_uids(self.sinks)
@@ -119,6 +125,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         for announce in self._submission_listeners:
             announce(settings.job_name)
         client = self._get_executor().submit(sinks, settings)
+        self._has_executed = True
         callbacks, self._next_job_callbacks = self._next_job_callbacks, []
         for notify in [*callbacks, *self._job_listeners]:
             notify(client)

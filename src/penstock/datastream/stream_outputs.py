@@ -103,7 +103,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         """Run the job until this stream has ``n`` records, and print them as a table."""
         from penstock.datastream.show import text_table
 
-        print(text_table(self.execute_and_collect(limit=n)))  # noqa: T201 - it is what the method is for
+        print(text_table(self.execute_and_collect(limit=n)) or "(no records)")  # noqa: T201 - it is what the method is for
 
     def collect_async(self) -> Iterator[T]:
         """Return the records of this stream for the next execution. Iterate after ``env.execute_async()``."""

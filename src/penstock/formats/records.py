@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, BinaryIO, Generic, TypeVar, cast, overload
 
-from penstock.common.errors import InvalidProgramError, RecordFormatError
+from penstock.common.errors import InvalidProgramError, RecordFormatError, shorten
 from penstock.common.serialization import DeserializationSchema, Encoder, SerializationSchema
 from penstock.formats.file_format import FileFormat, LineFormat
 from penstock.formats.json import json_bytes, json_value
@@ -127,7 +127,9 @@ class Csv(RecordFormat[T]):
             try:
                 values[name] = read(text)
             except ValueError as error:
-                raise ValueError(f"field '{name}' of {self._class.__name__}: {error}") from None
+                is_header = texts == self._names
+                advice = f"; to skip a first line of names, use Csv({self._class.__name__}, header=True)" * is_header
+                raise ValueError(f"field '{name}' of {self._class.__name__}: {error}{advice}") from None
         return self._class(**values)
 
     def deserialize(self, message: bytes) -> T:
@@ -138,6 +140,8 @@ class Csv(RecordFormat[T]):
 
     def serialize(self, value: T) -> bytes:
         fields = plain(value)
+        if not isinstance(fields, (dict, list)):
+            raise TypeError(f"{self!r} writes records with the fields {', '.join(self._names)}, got {shorten(value)}")
         row = [fields[name] for name in self._names] if isinstance(fields, dict) else fields
         line = io.StringIO()
         csv.writer(line, **self._dialect).writerow("" if part is None else _text(part) for part in row)

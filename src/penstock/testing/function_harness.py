@@ -14,11 +14,13 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from typing import Any, Self
 
 import cloudpickle
 
+from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.time import to_millis
 from penstock.core.functions import FilterFunction, FlatMapFunction, MapFunction
 from penstock.core.output_tag import OutputTag
@@ -55,6 +57,11 @@ class FunctionHarness:
             stream = stream.key_by(self._key_by)
         kinds = {MapFunction: "map", FlatMapFunction: "flat_map", FilterFunction: "filter"}
         method = next((name for kind, name in kinds.items() if isinstance(self._function, kind)), "process")
+        if self._key_by is None and method == "process" and inspect.isroutine(self._function):
+            raise InvalidProgramError(
+                f"{shorten(self._function)} needs the key of its state: pass key_by=... to the harness. For map(), "
+                "flat_map() and filter(), call the function itself"
+            )
         made = getattr(stream, method)(self._function, **self._options)
         operator: StreamOperator = made.get_transformation().operator
         return operator

@@ -95,8 +95,19 @@ def attributes_of(value: object) -> dict[str, Any] | None:
     return None if attributes is None else dict(attributes)
 
 
+_TYPE_OF_CLASS: dict[type, str] = {
+    bool: "Types.BOOLEAN()",
+    bytes: "Types.PRIMITIVE_ARRAY(Types.BYTE())",
+    float: "Types.DOUBLE()",
+    int: "Types.LONG()",
+    str: "Types.STRING()",
+}
+
+
 def checked_type(type_info: Any, label: str) -> TypeInformation:
     """Return a type, or raise an error for anything else, such as ``Types.INT`` without parentheses."""
     if not isinstance(type_info, TypeInformation):
-        raise InvalidProgramError(f"{label} must be a type such as Types.INT(), got {shorten(type_info)}")
+        instead = _TYPE_OF_CLASS.get(type_info) if isinstance(type_info, type) else None
+        advice = "" if instead is None else f": use {instead}"
+        raise InvalidProgramError(f"{label} must be a type such as Types.INT(), got {shorten(type_info)}{advice}")
     return type_info

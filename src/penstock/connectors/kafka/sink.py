@@ -86,8 +86,8 @@ class KafkaSink(Sink):
         if exactly_once is not None:
             if not isinstance(exactly_once, str):
                 raise InvalidProgramError(
-                    "exactly_once must be the name of the sink's transactions, which no other sink uses and which "
-                    f"stays the same when the job restarts; got {exactly_once!r}"
+                    "exactly_once must be a name for the sink's transactions, such as 'totals-job': use another name "
+                    f"for each sink, and keep it when you restart the job; got {exactly_once!r}"
                 )
             builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(exactly_once)
         self.configure(*builder.settings())

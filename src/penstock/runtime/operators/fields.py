@@ -88,8 +88,25 @@ def read_field(record: Any, field: Field) -> Any:
         return getattr(record, field)
     position = positional(field)
     if position is None:
-        raise LookupError(f"the record {shorten(record)} has no field {field!r}")
+        raise _no_field(record, field)
     return _at(record, position)
+
+
+def _no_field(record: Any, field: str) -> LookupError:
+    names = _names(record)
+    fields = f", its fields are {', '.join(map(str, names))}" if names else ""
+    return LookupError(f"the record {shorten(record)} has no field {field!r}{fields}")
+
+
+def _names(record: Any) -> list[Any]:
+    """The names of a record's fields, as far as they are known."""
+    if isinstance(record, Mapping):
+        return list(record)
+    if isinstance(record, Row):
+        return list(record.get_field_names() or ())
+    if dataclasses.is_dataclass(record):
+        return [field.name for field in dataclasses.fields(record)]
+    return list(getattr(record, "_fields", ()) or getattr(type(record), "model_fields", ()))
 
 
 def _at(record: Any, position: int) -> Any:
@@ -144,7 +161,7 @@ def _position_in(record: Any, field: Field) -> int:
         return int(list(names).index(field))
     position = positional(field)
     if position is None:
-        raise LookupError(f"the record {shorten(record)} has no field {field!r}")
+        raise _no_field(record, field)
     return position
 
 

@@ -70,7 +70,8 @@ def _explain(spec: JobSpec, error: Exception) -> SerializationError:
                     culprit = _culprit(part)
                     return SerializationError(
                         f"operator '{chained.name}' cannot be sent to the workers: {culprit} cannot be pickled "
-                        f"({_reason(part) or error}); create the object in open() instead"
+                        f"({_reason(part) or error}); create it on the worker, in the open() method of the "
+                        "function's class"
                     )
     return SerializationError(f"the job cannot be sent to the workers: {error}")
 
