@@ -26,7 +26,7 @@ def test_an_example_of_the_gallery_is_shown_with_its_output(name):
 def test_the_reference_has_signatures_docstrings_and_methods():
     page = api_reference.page()
     assert "tumbling(length=None, *, days=0, hours=0, minutes=0" in page
-    assert "| `count()` | How many records there are: `(key, number)`. |" in page
+    assert "| `count()` | Count the records: `(key, number)`. |" in page
     assert "- `servers`: `host:port` of brokers" in page
     assert " at 0x" not in page
     assert ":class:" not in page

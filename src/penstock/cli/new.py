@@ -38,14 +38,14 @@ SAMPLE = [
 
 
 def averages(readings: ps.DataStream[Reading]) -> ps.DataStream[tuple[str, float]]:
-    """What the job computes, apart from where its records come from: the tests use it, too."""
+    """What the job computes, without its sources and sinks, so that tests can call it."""
     return readings.key_by(lambda reading: reading.sensor).window(ps.tumbling(minutes=1)).mean("celsius")
 
 
 def main() -> None:
     """Describe the job and run it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--input", help="a directory of JSON lines, read again and again (default: a few samples)")
+    parser.add_argument("--input", help="a directory of JSON lines, watched for new files (default: a few samples)")
     options = parser.parse_args()
 
     env = ps.StreamExecutionEnvironment.get_execution_environment()
@@ -72,7 +72,7 @@ from job import Reading, averages
 from penstock.testing import given
 
 
-def test_the_mean_of_a_minute_is_given_when_the_minute_ends():
+def test_the_mean_of_a_minute_is_emitted_when_the_minute_ends():
     (
         given(averages)
         .receive(Reading("kitchen", 5_000, 20.0), Reading("kitchen", 48_000, 22.0), at="48 s")
@@ -83,7 +83,7 @@ def test_the_mean_of_a_minute_is_given_when_the_minute_ends():
     )
 
 
-def test_sensors_are_apart():
+def test_each_sensor_has_its_own_mean():
     scenario = given(averages).receive(Reading("kitchen", 0, 20.0), Reading("cellar", 0, 11.0), at=0)
     scenario.end().expect(("kitchen", 20.0), ("cellar", 11.0), in_any_order=True)
 
@@ -104,7 +104,7 @@ pip install -r requirements.txt
 pytest                            # tests, without Java
 penstock run job.py               # the job, on an embedded Spark
 penstock run job.py --input data  # the same for JSON lines such as {"sensor": "attic", "at": 5000, "celsius": 30.5}
-penstock plan job.py              # what would run
+penstock plan job.py              # show the plan
 ```
 
 Keep the job's state across restarts with a checkpoint directory:
