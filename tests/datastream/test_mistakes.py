@@ -213,7 +213,9 @@ class TestConnectors:
             JdbcSink(table="readings", url="jdbc:sqlite:/tmp/readings.db")
 
     def test_committed_offsets_need_a_group(self):
-        with pytest.raises(InvalidProgramError, match=r"need a consumer group: add group=\.\.\. or set_group_id\(\)"):
+        with pytest.raises(
+            InvalidProgramError, match=r"need a consumer group: pass group=\.\.\. or call set_group_id\(\)"
+        ):
             KafkaSource(servers="localhost:9092", topics="readings", value=Json(Reading), start="committed")
 
     def test_exactly_once_needs_a_name(self):

@@ -229,7 +229,9 @@ class KafkaSourceBuilder:
             raise InvalidProgramError("a Kafka source needs set_value_only_deserializer() or set_deserializer()")
         for initializer in (self._starting, self._stopping):
             if initializer is not None and initializer.needs_group and "group.id" not in self._properties:
-                raise InvalidProgramError("committed offsets need a consumer group: add group=... or set_group_id()")
+                raise InvalidProgramError(
+                    "committed offsets need a consumer group: pass group=... or call set_group_id()"
+                )
         return (
             self._properties,
             self._subscription,
