@@ -27,13 +27,13 @@ def get(url):
         return json.loads(answer.read())
 
 
-def test_a_second_start_says_where_the_service_is(service, capsys):
+def test_o3_a_second_start_says_where_the_service_is(service, capsys):
     directory, url = service
     assert main(["cluster", "start", "--dir", directory]) == 0
     assert url in capsys.readouterr().out
 
 
-def test_the_service_answers_until_it_is_stopped(service, capsys):
+def test_o1_the_service_answers_until_it_is_stopped(service, capsys):
     directory, url = service
     assert get(f"{url}/config")["features"]["web-submit"] is True
     assert main(["cluster", "status", "--dir", directory]) == 0
@@ -63,7 +63,7 @@ def upload(url, name, content):
     return urllib.request.Request(f"{url}/jars/upload", data=body, headers=headers)
 
 
-def test_a_program_that_starts_no_job_is_400_with_its_output(service):
+def test_o82_a_program_that_starts_no_job_is_400_with_its_output(service):
     _, url = service
     with urllib.request.urlopen(upload(url, "../../etc/empty.py", PROGRAM_WITHOUT_JOB), timeout=10) as answer:
         assert json.loads(answer.read())["status"] == "success"
@@ -89,7 +89,7 @@ def test_o14_the_id_of_a_running_job_is_409(service, tmp_path):
     JobRecords().ended(JobRecords().find(job_id), "FINISHED")
 
 
-def test_a_jar_is_refused_with_a_hint(service):
+def test_o80_a_jar_is_refused_with_a_hint(service):
     _, url = service
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(upload(url, "job.jar", "x"), timeout=10)

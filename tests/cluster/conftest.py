@@ -23,7 +23,7 @@ def site(tmp_path_factory):
         rest = driver.follow(client, directory / "socket", records.archive)
         records.known.append(Record(str(client.get_job_id()), name, rest, started=time.time(), log=str(log)))
     server = RestServer.on_port(create_gateway(records), "127.0.0.1", "0")
-    yield Site(server.address, clients, directory)
+    yield Site(server.address, clients, directory, records)
     server.close()
     for client in clients.values():
         if not client.get_job_status().result().is_terminal_state():

@@ -1,5 +1,6 @@
 """Jobs of the mini cluster, each served by a driver as `penstock run` does it."""
 
+import time
 from dataclasses import dataclass
 
 from penstock.cli.command_line import RunCommand
@@ -53,3 +54,12 @@ def reject_large(value):
     if value % (ENDLESS // 2) > 200:
         raise ValueError("bad record")
     return value
+
+
+def eventually(ask):
+    """The first answer that says something; others bring it about."""
+    deadline = time.monotonic() + 60
+    while not (answer := ask()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return answer

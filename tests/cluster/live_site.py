@@ -47,6 +47,7 @@ class Site:
     url: str
     clients: dict
     directory: Path
+    records: Records
 
     def job(self, name):
         return f"{self.url}/#/jobs/{self.clients[name].get_job_id()}"

@@ -27,19 +27,19 @@ def keep_picture(page, name):
         page.screenshot(Path(directory) / f"dashboard-{name}.png")
 
 
-def test_the_committed_build_belongs_to_the_sources():
+def test_o162_the_committed_build_belongs_to_the_sources():
     tool = _module(ROOT / "scripts/dashboard_fingerprint.py")
     assert tool.NOTE.read_text() == tool.fingerprint(), "run make dashboard"
 
 
-def test_the_build_is_small_and_the_lock_names_no_addresses():
+def test_o162_the_build_is_small_and_the_lock_names_no_addresses():
     built = ROOT / "src/penstock/cluster/static"
     assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) < 400 * 1024
     assert "resolved" not in (ROOT / "dashboard/package-lock.json").read_text()
 
 
 @needs_browser
-def test_the_overview_lists_running_and_ended_jobs(page, site):
+def test_o91_the_overview_lists_running_and_ended_jobs(page, site):
     page.open(site.url)
     page.wait_for_text("counts")
     page.wait_for_text("RUNNING")
@@ -48,7 +48,7 @@ def test_the_overview_lists_running_and_ended_jobs(page, site):
 
 
 @needs_browser
-def test_a_job_named_like_a_tag_is_shown_as_text(page, site):
+def test_o152_a_job_named_like_a_tag_is_shown_as_text(page, site):
     page.open(site.job(HOSTILE))
     page.wait_for_text(HOSTILE)
     page.wait_for("document.querySelectorAll('.vertex').length >= 2")
@@ -57,7 +57,7 @@ def test_a_job_named_like_a_tag_is_shown_as_text(page, site):
 
 
 @needs_browser
-def test_the_graph_shows_rates_busy_shares_and_lag(page, site):
+def test_o99_the_graph_shows_rates_busy_shares_and_lag(page, site):
     page.open(site.job("counts"))
     page.wait_for(
         "document.querySelectorAll('.vertex').length === 2 && document.querySelectorAll('.edge').length === 1"
@@ -86,14 +86,14 @@ def test_the_graph_shows_rates_busy_shares_and_lag(page, site):
         ("log", "counts", "ERROR something odd"),
     ],
 )
-def test_every_tab_of_a_job_has_its_content(page, site, tab, job, expected):
+def test_o97_every_tab_of_a_job_has_its_content(page, site, tab, job, expected):
     page.open(f"{site.job(job)}/{tab}")
     page.wait_for_text(expected)
     keep_picture(page, tab)
 
 
 @needs_browser
-def test_the_state_browser_shows_keys_and_finds_one(page, site):
+def test_o102_the_state_browser_shows_keys_and_finds_one(page, site):
     page.open(f"{site.job('counts')}/state")
     page.wait_for("document.querySelectorAll('.keys li').length === 7")
     page.run("document.querySelectorAll('.key')[3].click()")
@@ -107,7 +107,7 @@ def test_the_state_browser_shows_keys_and_finds_one(page, site):
 
 
 @needs_browser
-def test_the_traceback_shows_the_users_own_frame(page, site):
+def test_o94_the_traceback_shows_the_users_own_frame(page, site):
     page.open(f"{site.job('bad')}/exceptions")
     page.wait_for_text("check_order")
 
@@ -116,14 +116,14 @@ def test_the_traceback_shows_the_users_own_frame(page, site):
 @pytest.mark.parametrize(
     ("path", "expected"), [("workers", "Memory"), ("service", "Environment"), ("submit", "penstock cluster start")]
 )
-def test_every_page_of_the_service_has_its_content(page, site, path, expected):
+def test_o95_every_page_of_the_service_has_its_content(page, site, path, expected):
     page.open(f"{site.url}/#/{path}")
     page.wait_for_text(expected)
     keep_picture(page, path)
 
 
 @needs_browser
-def test_colours_follow_the_system_and_the_switch(page, site):
+def test_o105_colours_follow_the_system_and_the_switch(page, site):
     page.colours("dark")
     page.open(site.job("counts"))
     page.wait_for("document.querySelectorAll('.vertex').length === 2")
@@ -137,7 +137,7 @@ def test_colours_follow_the_system_and_the_switch(page, site):
 
 @needs_browser
 @pytest.mark.parametrize("tab", ["overview", "timeline", "checkpoints", "splits"])
-def test_nothing_is_wider_than_a_phone(page, site, tab):
+def test_o105_nothing_is_wider_than_a_phone(page, site, tab):
     page.size(360, 740)
     page.open(f"{site.job('counts')}/{tab}")
     page.wait_for_text("counts")
@@ -150,7 +150,7 @@ def test_nothing_is_wider_than_a_phone(page, site, tab):
 
 
 @needs_browser
-def test_the_buttons_take_a_savepoint_rescale_and_cancel(page, site):
+def test_o103_the_buttons_take_a_savepoint_rescale_and_cancel(page, site):
     client = site.clients["counts"]
     page.open(site.job("counts"))
     page.click("Savepoint")
@@ -175,7 +175,7 @@ def test_the_buttons_take_a_savepoint_rescale_and_cancel(page, site):
 
 
 @needs_browser
-def test_the_stop_button_ends_a_job_with_a_savepoint(page, site):
+def test_o103_the_stop_button_ends_a_job_with_a_savepoint(page, site):
     page.open(site.job(HOSTILE))
     page.click("Stop")
     _fill(page, "directory", str(site.directory / "savepoints"))

@@ -2,11 +2,26 @@
 
 import json
 import urllib.request
+from uuid import uuid4
 
 import pytest
 from tests.cluster.flink_dashboard import flink_dashboard
 from tests.cluster.live_site import HOSTILE, needs_browser
 
+from penstock.cluster.detached_program import Started
+from penstock.cluster.gateway import create_gateway
+from penstock.cluster.program_store import ProgramStore
+from penstock.cluster.rest.programs import program_routes
+from penstock.cluster.rest_server import RestServer
+
+PROGRAM = """
+from penstock.connectors import DiscardingSink
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_sequence(1, 10).key_by(lambda n: n % 2).sum().name("planned total").sink_to(DiscardingSink())
+env.execute("planned")
+"""
 OF_JOB = {
     "overview": "count -> nothing",
     "timeline": "Vertex TimeLine",
@@ -41,6 +56,26 @@ OF_MANAGER = {**OF_WORKER, "metrics": "JVM Heap", "config": "Classpath"}
 def flink(site):
     with flink_dashboard(site.url) as dashboard:
         yield dashboard
+
+
+@pytest.fixture
+def submitting(site, tmp_path):
+    """A service that knows one program and is said to start a job that runs already; and what it is to start."""
+    store, started = ProgramStore(tmp_path / "programs"), []
+    store.directory.mkdir()
+    (store.directory / f"{uuid4()}_planned.py").write_text(PROGRAM, encoding="utf-8")
+
+    def run(arguments, log):
+        started.append(arguments)
+        log.touch()
+        return Started(1, str(site.clients[HOSTILE].get_job_id()), None, log)
+
+    routes = program_routes(store, run, lambda: "http://localhost")
+    gateway = create_gateway(site.records, {"web.submit.enable": "true"}, extra_routes=routes)
+    server = RestServer.on_port(gateway, "127.0.0.1", "0")
+    with flink_dashboard(server.address) as dashboard:
+        yield dashboard, started
+    server.close()
 
 
 def get(site, path):
@@ -102,6 +137,24 @@ def test_o163_every_page_of_workers_and_of_the_service(page, site, flink):
         look_at(page, flink, f"/task-manager/{worker}/{tab}", expected)
     for tab, expected in OF_MANAGER.items():
         look_at(page, flink, f"/job-manager/{'log' if tab == 'log-list' else tab}", expected)
+
+
+@needs_browser
+def test_o163_the_submit_page_shows_the_plan_of_a_program_and_starts_it(page, submitting):
+    flink, started = submitting
+    look_at(page, flink, "/submit", "planned.py")
+    page.run("[...document.querySelectorAll('tr')].find((row) => row.innerText.includes('planned.py')).click()")
+    page.click("Show Plan")
+    page.wait_for_text("HASH")  # this page shows no names of tasks, as with Flink
+    page.wait_for("document.querySelectorAll('.ant-drawer .node').length >= 2")
+    assert started == []
+    page.run("document.querySelector('.ant-drawer-mask')?.click()")
+    page.click("Submit", within="form")
+    page.wait_for_text(HOSTILE)
+    assert flink.failures == []
+    assert page.script_errors() == []
+    ((*_, program),) = started
+    assert program.endswith("_planned.py")
 
 
 @needs_browser

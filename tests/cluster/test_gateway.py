@@ -1,6 +1,7 @@
 """One address for the jobs of several driver processes."""
 
 import json
+import os
 import urllib.request
 
 import pytest
@@ -43,7 +44,7 @@ def running_job(records):
     server.close()
 
 
-def test_a_running_job_is_listed_with_its_tasks(gateway, running_job):
+def test_o42_a_running_job_is_listed_with_its_tasks(gateway, running_job):
     (job,) = gateway.get("/jobs/overview").json()["jobs"]
     assert job["jid"] == str(running_job.get_job_id())
     assert job["tasks"]["total"] == 2
@@ -64,14 +65,14 @@ def test_the_live_page_of_a_program_shows_its_job(running_job, records, monkeypa
         assert [job["name"] for job in json.load(answer)["jobs"]] == ["endless"]
 
 
-def test_a_job_is_cancelled_through_its_driver(gateway, running_job):
+def test_o76_a_job_is_cancelled_through_its_driver(gateway, running_job):
     assert gateway.patch(f"/jobs/{running_job.get_job_id()}?mode=cancel").status_code == 202
     with pytest.raises(Exception, match="was cancelled"):
         running_job.get_job_execution_result().result()
     assert running_job.get_job_status().result() is JobStatus.CANCELED
 
 
-def test_a_job_whose_process_was_killed_has_failed(gateway, records):
+def test_o43_a_job_whose_process_was_killed_has_failed(gateway, records):
     gone = JobRecord("ab" * 16, "lost", "RUNNING", "job.py", 2**22 + 1, 1.0, "/nowhere")
     records.write(gone)
     (job,) = gateway.get("/jobs/overview").json()["jobs"]
@@ -86,6 +87,15 @@ def test_a_job_that_is_listed_can_be_asked_about_after_its_driver_has_ended(gate
     (entry,) = gateway.get(f"/jobs/{ended.job_id}/exceptions").json()["exceptionHistory"]["entries"]
     assert entry["stacktrace"] == "bad record"
     assert gateway.patch(f"/jobs/{ended.job_id}?mode=cancel").status_code == 409
+
+
+def test_a_job_whose_process_serves_no_api_says_so(gateway, records):
+    records.write(JobRecord("ba" * 16, "silent", "RUNNING", "job.py", os.getpid(), 1.0, "/nowhere"))
+    path = f"/jobs/{'ba' * 16}"
+    details = gateway.get(path).json()
+    assert (details["state"], details["end-time"], details["timestamps"]["RUNNING"]) == ("RUNNING", -1, 1000)
+    for answer in (gateway.get(f"{path}/checkpoints"), gateway.patch(path)):
+        assert "install penstock[service]" in answer.json()["errors"][0]
 
 
 def test_an_unknown_job_is_404(gateway):
@@ -142,7 +152,7 @@ def test_o118_the_service_gives_the_metrics_of_all_jobs_to_prometheus(gateway, r
     assert "flink_jobmanager_numRunningJobs{" in answer.text
 
 
-def test_the_end_of_a_jobs_log_can_be_read_and_searched(gateway, records, tmp_path):
+def test_o104_the_end_of_a_jobs_log_can_be_read_and_searched(gateway, records, tmp_path):
     log = tmp_path / "job.log"
     log.write_text("begin\nurl=postgresql://me:secret@db/x\nERROR bad record\n" + "padding\n" * 50_000 + "end\n")
     record = JobRecord("ef" * 16, "done", "FINISHED", "job.py", 1, 1.0, "/nowhere", log=str(log), ended=2.0)

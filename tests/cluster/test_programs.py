@@ -109,3 +109,17 @@ def test_o83_an_entry_of_an_archive_is_a_module_or_a_function(api, tmp_path):
         assert answer.json()["plan"]["name"] == "planned", entry
     missing = api.post(f"/jars/{program}/plan", json={"entryClass": "pkg.other:main"})
     assert "no module 'pkg.other'" in missing.json()["errors"][0]
+
+
+def test_o82_what_the_body_does_not_say_is_in_the_query(api, started):
+    program = upload(api, "job.py", JOB.encode())
+    query = "parallelism=3&programArg=x&entry-class=job&savepointPath=/s/1&allowNonRestoredState=true"
+    body = {"parallelism": None, "programArgs": None, "entryClass": "", "allowNonRestoredState": None}
+    assert api.post(f"/jars/{program}/run?{query}", json=body).status_code == 200
+    (arguments,) = started
+    assert arguments[arguments.index("--parallelism") + 1] == "3"
+    assert arguments[arguments.index("--entry") + 1] == "job"
+    assert arguments[arguments.index("--from-savepoint") + 1] == "/s/1"
+    assert "--allow-non-restored-state" in arguments
+    assert arguments[-1] == "x"
+    assert api.post(f"/jars/{program}/run?parallelism=many").status_code == 400

@@ -64,13 +64,13 @@ def test_details_of_a_job(api, finished_job):
     assert details["plan"]["nodes"][1]["inputs"][0]["id"] == source["id"]
 
 
-def test_pages_of_other_sites_cannot_cancel_a_job(api, finished_job):
+def test_o76_pages_of_other_sites_cannot_cancel_a_job(api, finished_job):
     path = f"/jobs/{finished_job.job_id}/yarn-cancel"
     assert api.get(path, headers={"sec-fetch-site": "cross-site"}).status_code == 403
     assert api.get(path, headers={"sec-fetch-site": "same-origin"}).status_code == 409
 
 
-def test_another_host_name_is_refused(api):
+def test_o152_another_host_name_is_refused(api):
     assert api.get("/overview", headers={"host": "evil.example"}).status_code == 403
 
 
@@ -187,7 +187,7 @@ def test_o46_logs_are_opened_by_the_names_of_the_list_only(tmp_path):
             assert api.get(f"/jobmanager/logs/{name}").status_code == 404
 
 
-def test_live_numbers_of_every_task_come_in_one_answer(api, finished_job):
+def test_o98_live_numbers_of_every_task_come_in_one_answer(api, finished_job):
     found = api.get(f"/penstock/jobs/{finished_job.job_id}/live").json()
     source, total = found["vertices"]
     assert (source["source"], source["records-in"], total["records-in"]) == (True, 100, 100)
@@ -195,7 +195,7 @@ def test_live_numbers_of_every_task_come_in_one_answer(api, finished_job):
     assert 0 <= total["busy"] <= 1
 
 
-def test_the_batches_of_a_job_are_listed_from_a_number_on(api, finished_job):
+def test_o100_the_batches_of_a_job_are_listed_from_a_number_on(api, finished_job):
     path = f"/penstock/jobs/{finished_job.job_id}/batches"
     every = api.get(path).json()["batches"]
     assert sum(batch["records"] for batch in every) == 100
@@ -204,7 +204,7 @@ def test_the_batches_of_a_job_are_listed_from_a_number_on(api, finished_job):
     assert api.get(f"{path}?since=x").status_code == 400
 
 
-def test_splits_have_a_position_and_a_state(api, finished_job):
+def test_o101_splits_have_a_position_and_a_state(api, finished_job):
     found = api.get(f"/penstock/jobs/{finished_job.job_id}/splits").json()["splits"]
     assert {split["source"] for split in found} == {"Source: numbers"}
     assert all(split["state"] in {"FINISHED", "GONE"} and split["offset"] for split in found)
@@ -221,7 +221,7 @@ def test_o111_the_lag_of_a_source_is_a_metric_of_its_subtasks_and_in_the_list_of
     assert sorted(float(metric["value"]) for metric in values) == [5, 7]
 
 
-def test_o68_the_exception_that_ended_a_job_is_in_its_history(api, registry):
+def test_o71_the_exception_that_ended_a_job_is_in_its_history(api, registry):
     env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
     env.from_sequence(1, 10).map(lambda n: 1 // (n - 5)).name("divide").sink_to(DiscardingSink())
     client = env.execute_async("failing")

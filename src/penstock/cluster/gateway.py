@@ -363,7 +363,7 @@ def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
     passed = {name: value for name, value in request.headers.items() if name in {"content-type", "sec-fetch-site"}}
     record = gateway.record_of(job_id)
     if record.is_over or record.rest is None:
-        return _answer_about_ended(gateway, record, request)
+        return _answer_without_driver(gateway, record, request)
     try:
         answer: DriverAnswer = ask_driver(
             record.rest, request.method, target, body=body, headers=passed, timeout=_FORWARD_SECONDS
@@ -373,8 +373,8 @@ def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
     return _passed_on(answer)
 
 
-def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Request) -> Response:
-    """A job whose driver has ended: what its archive says, or its record if the driver was killed."""
+def _answer_without_driver(gateway: _Gateway, record: DriverRecord, request: Request) -> Response:
+    """What the archive of an ended job says, or its record if the driver was killed or serves nothing."""
     if request.method == "GET":
         path = request.url.path.removeprefix("/v1").replace(request.path_params["job_id"], record.job_id)
         found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params)
@@ -386,7 +386,9 @@ def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Reques
             if found is None and just_ended and rest.startswith(("savepoints/", "rescaling/")):
                 found = {"status": {"id": "IN_PROGRESS"}, "operation": None}
         return json_response(recorded_answer(record, path) if found is None else found)
-    raise RestError(409, f"Job {record.job_id} has ended: it is {recorded_overview(record)['state']}")
+    if record.is_over:
+        raise RestError(409, f"Job {record.job_id} has ended: it is {recorded_overview(record)['state']}")
+    raise RestError(409, f"The process of job {record.job_id} serves no REST API: install penstock[service] for it")
 
 
 def _overview(gateway: _Gateway) -> Json:

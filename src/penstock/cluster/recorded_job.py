@@ -75,7 +75,9 @@ def recorded_answer(record: DriverRecord, path: str) -> Json:
         case ["applications", "exceptions"]:
             entries = [_without_task(entry, record) for entry in _exceptions(record)]
             return {"exceptionHistory": {"entries": entries}}
-    raise RestError(404, f"Job {record.job_id} has ended, and nothing is kept about this")
+    if record.is_over:
+        raise RestError(404, f"Job {record.job_id} has ended, and nothing is kept about this")
+    raise RestError(404, f"The process of job {record.job_id} serves no REST API: install penstock[service] for it")
 
 
 def _details(record: DriverRecord) -> Json:
@@ -93,7 +95,7 @@ def _details(record: DriverRecord) -> Json:
         "duration": known["duration"],
         "maxParallelism": -1,
         "now": now_ms(),
-        "timestamps": {**{status.name: 0 for status in JobStatus}, known["state"]: known["end-time"]},
+        "timestamps": {**{status.name: 0 for status in JobStatus}, known["state"]: known["last-modification"]},
         "vertices": [],
         "status-counts": dict.fromkeys(TASK_STATES, 0),
         "pending-operators": 0,
@@ -140,7 +142,7 @@ def _application(record: DriverRecord) -> Json:
     job = recorded_overview(record)
     application = application_of(job)
     states = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "CANCELED", "FINISHED")
-    timestamps = {**dict.fromkeys(states, 0), application["status"]: job["end-time"]}
+    timestamps = {**dict.fromkeys(states, 0), application["status"]: job["last-modification"]}
     return {**application, "timestamps": timestamps, "jobs": [job]}
 
 

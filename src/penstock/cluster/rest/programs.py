@@ -120,7 +120,7 @@ def run_arguments(program: StoredProgram, body: Json, query: dict[str, str]) -> 
     savepoint = body.get("savepointPath") or query.get("savepointPath")
     if savepoint:
         arguments += ["--from-savepoint", savepoint]
-    if _is_true(body.get("allowNonRestoredState", query.get("allowNonRestoredState"))):
+    if _is_true(_given("allowNonRestoredState", body, query)):
         arguments.append("--allow-non-restored-state")
     job_id = body.get("jobId") or query.get("jobId")
     if job_id:
@@ -131,7 +131,7 @@ def run_arguments(program: StoredProgram, body: Json, query: dict[str, str]) -> 
 def plan_arguments(program: StoredProgram, body: Json, query: dict[str, str]) -> list[str]:
     """The part of the command line that `penstock plan` has, too: settings, the program and its arguments."""
     arguments: list[str] = []
-    parallelism = body.get("parallelism", query.get("parallelism"))
+    parallelism = _given("parallelism", body, query)
     if parallelism not in {None, ""}:
         if not str(parallelism).isdigit() or int(parallelism) < 1:
             raise bad_parameter("query", "parallelism", str(parallelism))
@@ -151,6 +151,12 @@ def _program_arguments(body: Json, query: dict[str, str]) -> list[str]:
         return [str(argument) for argument in listed]
     text = body.get("programArgs") or query.get("programArg") or query.get("program-args") or ""
     return shlex.split(text)
+
+
+def _given(name: str, body: Json, query: dict[str, str]) -> Any:
+    """Flink's dashboard sends every member of the body, null where the user has typed nothing."""
+    value = body.get(name)
+    return query.get(name) if value is None else value
 
 
 def _is_true(value: Any) -> bool:
