@@ -19,7 +19,7 @@ from penstock.common.errors import InvalidProgramError
 from penstock.spark import jvm_classes, session
 from penstock.spark.job_master import check_one_machine
 from penstock.spark.session import _joined, quiet_interrupts, stop_session
-from penstock.spark.session_conf import driver_memory, runtime_settings
+from penstock.spark.session_conf import cluster_settings, driver_memory, runtime_settings
 
 _SOURCES = str(Path(__file__).parents[2] / "src")
 _PATIENCE = 250.0  # a busy machine starts a JVM slowly
@@ -190,6 +190,25 @@ def test_memory_has_a_unit_and_partitions_are_set_only_if_asked_for():
     assert driver_memory()[-1] in "gm"
     assert "spark.sql.shuffle.partitions" not in runtime_settings()
     assert runtime_settings(7)["spark.sql.shuffle.partitions"] == "7"
+
+
+def test_o146_a_driver_of_spark_submit_has_the_settings_of_a_cluster(monkeypatch):
+    """On YARN, the directory for temporary files of a container is too long a path for a socket."""
+    wanted = {}
+
+    def config(**options):
+        wanted.update(options["map"])
+        return SimpleNamespace(getOrCreate=lambda: "session")
+
+    builder = SimpleNamespace(config=config)
+    monkeypatch.setattr(session, "SparkSession", SimpleNamespace(builder=builder))
+    monkeypatch.setattr(session, "SparkContext", SimpleNamespace(_active_spark_context=None))
+    monkeypatch.setattr(session.os, "environ", {**os.environ, "PYSPARK_GATEWAY_PORT": "1"})
+    assert session.build_session(conf={"spark.ui.enabled": "true"}) == "session"
+    assert cluster_settings().items() <= wanted.items()
+    assert wanted["spark.python.unix.domain.socket.dir"] == "/tmp"
+    assert wanted["spark.ui.enabled"] == "true"
+    assert "spark.master" not in wanted
 
 
 def test_without_a_compiler_spark_runs_on_its_own_file_system(monkeypatch, tmp_path):

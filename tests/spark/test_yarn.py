@@ -51,7 +51,7 @@ def test_o146_an_application_resumes_after_its_master_was_killed(tmp_path):
         submitting = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
             wait_until(lambda: len(list(output.glob("*.txt"))) >= 3 or submitting.poll(), 300, "a commit")
-            assert submitting.poll() is None, (tmp_path / "log").read_text()
+            assert submitting.poll() is None, (tmp_path / "log").read_text() + yarn.logs()
             (application,) = yarn.applications()
             with urllib.request.urlopen(
                 f"{application['trackingUrl'].rstrip('/')}/jobs/overview", timeout=60
@@ -60,7 +60,7 @@ def test_o146_an_application_resumes_after_its_master_was_killed(tmp_path):
             first = masters()
             assert kill(first) == 1
             wait_until(lambda: masters().keys() - first.keys(), 300, "the second attempt")
-            assert submitting.wait(600) == 0, (tmp_path / "log").read_text()
+            assert submitting.wait(600) == 0, (tmp_path / "log").read_text() + yarn.logs()
             (application,) = yarn.applications()
         finally:
             submitting.kill()

@@ -17,7 +17,10 @@ from penstock.testing.maven import maven_jars
 from penstock.testing.server import ServerUnavailableError
 
 VERSION = "3.5.0"
-ARTIFACTS = [("org.apache.hadoop", "hadoop-minicluster", VERSION)]
+ARTIFACTS = [
+    ("org.apache.hadoop", "hadoop-minicluster", VERSION),
+    ("org.junit.jupiter", "junit-jupiter-api", "5.13.3"),  # the mini-cluster needs it, and does not depend on it
+]
 SPARK = Path(pyspark.__file__).parent
 SETTINGS = {
     "yarn.resourcemanager.hostname": "127.0.0.1",
@@ -44,6 +47,11 @@ class YarnCluster:
         with urllib.request.urlopen(f"{self.web}/ws/v1/cluster/apps", timeout=60) as answer:
             return ((json.load(answer)["apps"]) or {"app": []})["app"]
 
+    def logs(self):
+        """The ends of what the containers have written, so that a failure can be read."""
+        found = [path for name in ("stdout", "stderr", "prelaunch.err") for path in self.directory.rglob(name)]
+        return "\n".join(f"== {path}\n{path.read_text(errors='replace')[-4000:]}" for path in found)
+
 
 @contextlib.contextmanager
 def yarn_cluster():
@@ -51,7 +59,7 @@ def yarn_cluster():
     if java is None:
         pytest.skip("YARN needs Java")
     try:
-        jars = maven_jars("hadoop-minicluster", VERSION, ARTIFACTS)
+        jars = maven_jars("hadoop-yarn", VERSION, ARTIFACTS)
     except ServerUnavailableError as error:
         pytest.skip(str(error))
     # Spark brings Janino, which compiles the launcher on a runtime without a compiler.

@@ -74,8 +74,10 @@ def build_session(
     with _lock:
         _choose_python(master, conf or {})
         settings = static_settings() | runtime_settings(parallelism)
-        if SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+        if SparkContext._active_spark_context is not None or submitted:
             # Penstock did not start this JVM (a notebook or spark-submit did): keep its master and startup settings.
+            settings |= cluster_settings() if submitted else {}
             everything: dict[str, Any] = {**settings, **(conf or {}), "spark.app.name": app_name}
             return SparkSession.builder.config(map=everything).getOrCreate()
         _hush_py4j()

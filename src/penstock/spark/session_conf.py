@@ -108,6 +108,8 @@ def cluster_settings() -> dict[str, str]:
         # what was sent. If it can no longer undo something, the whole batch fails.
         "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
         "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+        # By default, a JVM's directory for temporary files, which on YARN is too long a path for a socket.
+        "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108
     }
 
 
