@@ -123,3 +123,9 @@ def test_o82_what_the_body_does_not_say_is_in_the_query(api, started):
     assert "--allow-non-restored-state" in arguments
     assert arguments[-1] == "x"
     assert api.post(f"/jars/{program}/run?parallelism=many").status_code == 400
+
+
+def test_o81_directories_in_which_plans_are_made_are_not_programs(api, tmp_path):
+    program = upload(api, "job.py", JOB.encode())
+    (tmp_path / "programs" / "tmp123").mkdir()
+    assert [each["id"] for each in api.get("/jars").json()["files"]] == [program]

@@ -71,7 +71,8 @@ class ProgramStore:
         """Every program, the newest first."""
         if not self.directory.is_dir():
             return []
-        found = [self._stored(path) for path in self.directory.iterdir() if not path.name.startswith(".")]
+        paths = [path for path in self.directory.iterdir() if path.is_file() and not path.name.startswith(".")]
+        found = [self._stored(path) for path in paths]
         return sorted(found, key=lambda program: program.uploaded, reverse=True)
 
     def find(self, program_id: str) -> StoredProgram:
