@@ -19,14 +19,14 @@ __all__ = ["main"]
 _EPILOG = """\
 examples:
   penstock new my_job                               write a small project with a job and its tests
-  penstock run job.py --input readings.txt          run a program; what follows its name is the program's own
+  penstock run job.py --input readings.txt          run a program; options after its name are for the program
   penstock run -p 4 -D execution.checkpointing.dir=file:///var/lib/job job.py
   penstock run --master spark://host:7077 -d job.py
-  penstock plan job.py                              what would run, as text
-  penstock plan -o job.svg job.py                   the same as a picture
-  penstock sql -e "SHOW TABLES"                     SQL; without -e and -f at a prompt
-  penstock doctor                                   is everything there that Penstock needs?
-  penstock list                                     jobs that penstock run has started on this machine
+  penstock plan job.py                              show the plan as text
+  penstock plan -o job.svg job.py                   draw the plan
+  penstock sql -e "SHOW TABLES"                     run SQL; without -e and -f, open a prompt
+  penstock doctor                                   check that this machine has everything Penstock needs
+  penstock list                                     list the jobs that penstock run started on this machine
   penstock stop 1a2b3c --savepoint-path /savepoints
 """
 
@@ -97,38 +97,45 @@ def _add_new(commands: _Commands) -> None:
     command = commands.add_parser(
         "new",
         help="write a new project",
-        description="Write a small project: a job, its tests, a README, a Dockerfile.",
+        description="Write a small project: a job, its tests, a README and a Dockerfile.",
     )
     command.add_argument("directory", metavar="NAME", help="the project's name, or the path of its directory")
     command.set_defaults(parser=command, do=("penstock.cli.new", "new"))
 
 
 def _add_run(commands: _Commands) -> None:
-    command = commands.add_parser("run", help="run a program", description="Run a program and wait for its end.")
+    command = commands.add_parser("run", help="run a program", description="Run a program and wait until it ends.")
     _add_run_options(command)
-    command.add_argument("-d", "--detached", action="store_true", help="return once the job runs")
     command.add_argument(
-        "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
+        "-d", "--detached", action="store_true", help="run in the background: return when the job is running"
     )
-    command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
-    command.add_argument("--ui", action="store_true", help="serve the dashboard beside the program, on this machine")
+    command.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="with -d: the file for the output (default: a new file in this directory)",
+    )
+    command.add_argument("--no-progress", action="store_true", help="show no progress in the terminal")
+    command.add_argument("--ui", action="store_true", help="also serve the dashboard on this machine")
     _add_service(command)
     command.add_argument(
         "--shutdown-on-attached-exit",
         action="store_true",
-        help="with -m: cancel the job if this command ends before it, even if killed",
+        help="with -m: cancel the job if this command ends first, even if it is killed",
     )
     _add_program(command)
     command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
     command = commands.add_parser(
         "run-application",
-        help="run a program with a REST API of its own",
-        description="Run a program beside a REST API of its own; both end when its jobs have ended.",
+        help="run a program with its own REST API",
+        description="Run a program with its own REST API; both end when its jobs have ended.",
     )
     command.add_argument(
         "-t", "--target", choices=["local", "spark", "yarn"], default="local", help="(default: %(default)s)"
     )
-    command.add_argument("-d", "--detached", action="store_true", help="with -t yarn: return once it is submitted")
+    command.add_argument(
+        "-d", "--detached", action="store_true", help="with -t yarn: return when the program is submitted"
+    )
     command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
     _add_run_options(command)
@@ -144,17 +151,17 @@ def _add_run(commands: _Commands) -> None:
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
-    command.add_argument("-s", "--from-savepoint", metavar="PATH", help="continue from this savepoint")
+    command.add_argument("-s", "--from-savepoint", metavar="PATH", help="resume from this savepoint")
     command.add_argument(
         "-n",
         "--allow-non-restored-state",
         action="store_true",
-        help="start though the savepoint has state that the program does not",
+        help="drop state of the savepoint that the program does not have",
     )
     command.add_argument(
         "--take-over",
         action="store_true",
-        help="take the checkpoint directory from a driver that holds it; that one ends without committing",
+        help="take the checkpoint directory over from another driver, which ends without committing",
     )
     _add_settings(command)
     command.add_argument("--master", help="Spark's master, for example spark://host:7077 (default: local[*])")
@@ -165,7 +172,7 @@ def _add_mode(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--mode",
         choices=[mode.value for mode in SparkExecutionMode],
-        help="one streaming query, or tasks that live as long as the job, for milliseconds of latency "
+        help="micro-batch: one streaming query; continuous: long-lived tasks, for latencies of milliseconds "
         "(default: micro-batch)",
     )
 
@@ -173,14 +180,18 @@ def _add_mode(command: argparse.ArgumentParser) -> None:
 def _add_plan(commands: _Commands) -> None:
     command = commands.add_parser(
         "plan",
-        help="show what a program would run",
-        description="Run a program up to its first execute(), and show the job instead of running it.",
+        help="show the plan of a program",
+        description="Run a program up to its first execute(), and show the plan of the job instead of running it.",
     )
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
     _add_mode(command)
     _add_settings(command)
-    command.add_argument("-f", "--format", choices=PLAN_FORMATS, help="default: by the file's name, else text")
-    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to a file: plan.svg, plan.mmd, ...")
+    command.add_argument(
+        "-f", "--format", choices=PLAN_FORMATS, help="default: from the name of the output file, otherwise text"
+    )
+    command.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the plan to a file: plan.svg, plan.mmd, ..."
+    )
     _add_program(command)
     command.set_defaults(parser=command, do=("penstock.cli.plan", "plan"))
 
@@ -188,17 +199,23 @@ def _add_plan(commands: _Commands) -> None:
 def _add_sql(commands: _Commands) -> None:
     command = commands.add_parser(
         "sql",
-        help="run SQL statements, or ask for them",
-        description="Run SQL: from the command line, from a script, from the standard input, or typed in at a prompt.",
+        help="run SQL statements, or open a prompt",
+        description="Run SQL from the command line, a script, the standard input or a prompt.",
     )
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
     _add_settings(command)
     _add_mode(command)
-    command.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="statements to run")
+    command.add_argument(
+        "-e", "--execute", action="append", default=[], metavar="SQL", help="statements to run; repeatable"
+    )
     command.add_argument("-f", "--file", type=Path, metavar="SCRIPT", help="a script to run")
-    command.add_argument("-i", "--init", type=Path, metavar="SCRIPT", help="a script to run first")
-    command.add_argument("-o", "--output", choices=["table", "csv", "json"], default="table", help="form of results")
-    command.add_argument("--batch", action="store_true", help="final results of bounded tables only")
+    command.add_argument(
+        "-i", "--init", type=Path, metavar="SCRIPT", help="a script to run before the other statements"
+    )
+    command.add_argument(
+        "-o", "--output", choices=["table", "csv", "json"], default="table", help="the format of results"
+    )
+    command.add_argument("--batch", action="store_true", help="show only the final results of bounded tables")
     command.add_argument("--mini", action="store_true", help="run in this process, without Spark and Java")
     command.set_defaults(parser=command, do=("penstock.cli.sql", "sql"))
 
@@ -206,8 +223,8 @@ def _add_sql(commands: _Commands) -> None:
 def _add_doctor(commands: _Commands) -> None:
     command = commands.add_parser(
         "doctor",
-        help="look at this machine",
-        description="What Penstock needs: what is there, what is missing, how to get it.",
+        help="check this machine",
+        description="Show what Penstock needs: what is installed, what is missing and how to install it.",
     )
     command.add_argument("--run", action="store_true", help="also start Spark and run a small job")
     command.set_defaults(parser=command, do=("penstock.cli.doctor", "doctor"))
@@ -218,12 +235,14 @@ def _add_doctor(commands: _Commands) -> None:
 
 def _add_list_and_status(commands: _Commands) -> None:
     command = commands.add_parser(
-        "list", help="jobs on this machine", description="Jobs that penstock run has started on this machine."
+        "list", help="list jobs", description="List the jobs that penstock run has started on this machine."
     )
-    command.add_argument("-a", "--all", action="store_true", help="also those that have ended")
+    command.add_argument("-a", "--all", action="store_true", help="include jobs that have ended")
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "list_jobs"))
-    command = commands.add_parser("status", help="how a job is doing", description="How a job is doing.")
+    command = commands.add_parser(
+        "status", help="show the progress of a job", description="Show the progress of a job."
+    )
     _add_job(command)
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "status"))
@@ -231,7 +250,9 @@ def _add_list_and_status(commands: _Commands) -> None:
 
 def _add_savepoint_and_stop(commands: _Commands) -> None:
     command = commands.add_parser(
-        "savepoint", help="take a savepoint", description="Take a savepoint of a job, which runs on; or remove one."
+        "savepoint",
+        help="take a savepoint",
+        description="Take a savepoint of a job, which keeps running, or remove a savepoint.",
     )
     _add_job(command, nargs="?")
     command.add_argument("directory", nargs="?", help=_DIRECTORY)
@@ -239,19 +260,23 @@ def _add_savepoint_and_stop(commands: _Commands) -> None:
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "savepoint"))
     command = commands.add_parser(
-        "stop", help="end a job with a savepoint", description="End a job with a savepoint, to resume it later."
+        "stop", help="stop a job with a savepoint", description="Stop a job with a savepoint, to resume it later."
     )
     _add_job(command)
     command.add_argument("-p", "--savepoint-path", metavar="DIRECTORY", help=_DIRECTORY)
     command.add_argument(
-        "--drain", action="store_true", help="fire all windows and timers first: use it if the job will not be resumed"
+        "--drain",
+        action="store_true",
+        help="fire all windows and timers first; use it only if you do not want to resume the job",
     )
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "stop"))
 
 
 def _add_cancel_and_rescale(commands: _Commands) -> None:
-    command = commands.add_parser("cancel", help="end a job", description="End a job after its running batch.")
+    command = commands.add_parser(
+        "cancel", help="cancel a job", description="Cancel a job at the end of its current batch."
+    )
     _add_job(command)
     command.add_argument(
         "-s",
@@ -259,12 +284,12 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
         nargs="?",
         const="",
         metavar="DIRECTORY",
-        help=f"take a savepoint, without which the job runs on; {_DIRECTORY}",
+        help=f"take a savepoint first, and keep the job running if that fails; {_DIRECTORY}",
     )
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "cancel"))
     command = commands.add_parser(
-        "rescale", help="give a job another parallelism", description="Give a running job another parallelism."
+        "rescale", help="change the parallelism of a job", description="Change the parallelism of a running job."
     )
     _add_job(command)
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", required=True, help="the new parallelism")
@@ -275,19 +300,21 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
 def _add_replay(commands: _Commands) -> None:
     command = commands.add_parser(
         "replay",
-        help="run a checkpoint of a job again, here",
-        description="Run one checkpoint of a job again in this process: the same input from the same state. The job is "
-        "not touched, and sinks get nothing.",
+        help="repeat a checkpoint of a job in this process",
+        description="Repeat one checkpoint of a job in this process: the same input, from the same state. The job is "
+        "not affected, and sinks receive nothing.",
     )
     _add_job(command)
-    command.add_argument("checkpoint", nargs="?", default="last", type=_checkpoint, help="its number (default: last)")
+    command.add_argument(
+        "checkpoint", nargs="?", default="last", type=_checkpoint, help="the number of the checkpoint (default: last)"
+    )
     command.add_argument("--operator", metavar="UID", help="show the records of this operator: its uid, name or id")
     command.add_argument("--key", metavar="K", help="with --operator: only this key (text or JSON)")
     command.add_argument("--limit", type=_positive, default=20, metavar="N", help="records to show (default: 20)")
     command.add_argument(
         "--pdb",
         action="store_true",
-        help="with --operator: stop in the debugger when its functions are called; always: where one fails",
+        help="stop in the debugger where a function fails; with --operator, also when its functions are called",
     )
     command.set_defaults(parser=command, do=("penstock.cli.replay", "replay"))
 
@@ -295,8 +322,8 @@ def _add_replay(commands: _Commands) -> None:
 def _add_completion(commands: _Commands) -> None:
     command = commands.add_parser(
         "completion",
-        help="completion for the shell",
-        description='Print what completes commands and options in the shell: eval "$(penstock completion bash)"',
+        help="print shell completion",
+        description='Print a script for the completion of commands and options: eval "$(penstock completion bash)"',
     )
     command.add_argument("shell", choices=["bash", "zsh", "fish"])
     command.set_defaults(parser=command, do=("penstock.cli.completion", "completion"))
@@ -305,7 +332,7 @@ def _add_completion(commands: _Commands) -> None:
 # -- shared options ---------------------------------------------------------------------------------------------------
 
 _PARALLELISM = "parallelism, unless the program sets one"
-_DIRECTORY = "where it goes (default: execution.checkpointing.savepoint-dir of the job)"
+_DIRECTORY = "the directory of the savepoint (default: the job's execution.checkpointing.savepoint-dir)"
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
@@ -315,22 +342,22 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting by its key: Flink's, spark.* or penstock.*; the program's own settings win",
+        help="a setting: Flink's keys, spark.* or penstock.*; settings in the program take precedence",
     )
     command.add_argument(
-        "--py-files", metavar="FILES", help="modules that functions import, with commas between them (default: none)"
+        "--py-files", metavar="FILES", help="modules that functions import, separated by commas (default: none)"
     )
 
 
 def _add_service(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "-m", "--jobmanager", metavar="URL", help="the service to speak to, host:port or a URL (default: none)"
+        "-m", "--jobmanager", metavar="URL", help="use the service at this host:port or URL (default: none)"
     )
 
 
 def _add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--entry", metavar="MODULE[:FUNCTION]", help="what to run of a .zip or .whl file, or beside a .py file"
+        "--entry", metavar="MODULE[:FUNCTION]", help="the module to run in a .zip or .whl file, or beside a .py file"
     )
     command.add_argument("program", type=Path, help="a Python file, or a .zip or .whl of modules")
     rest = command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
@@ -338,7 +365,7 @@ def _add_program(command: argparse.ArgumentParser) -> None:
 
 
 def _add_job(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    command.add_argument("job", nargs=nargs, help="the job's id, or how it begins (penstock list)")
+    command.add_argument("job", nargs=nargs, help="the job's ID or the beginning of it (see penstock list)")
 
 
 def _checkpoint(text: str) -> str:
