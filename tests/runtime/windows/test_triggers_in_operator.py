@@ -19,7 +19,9 @@ from penstock.core.window import (
     CountTrigger,
     DeltaTrigger,
     EventTimeSessionWindows,
+    EventTimeTrigger,
     GlobalWindows,
+    ProcessingTimeoutTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
     Trigger,
@@ -191,6 +193,36 @@ def test_delta_triggers_compare_with_the_element_that_fired_last():
     driver = windows(GlobalWindows.create(), Contents(), trigger=PurgingTrigger.of(trigger))
     driver.send(*at((0, 0), (5, 0), (11, 0))).restart().send(*at((15, 0), (22, 0)))
     assert driver.results() == [[0, 5, 11], [15, 22]]
+
+
+def timeouts(nested, **options):
+    trigger = PurgingTrigger.of(ProcessingTimeoutTrigger.of(nested, 50, **options))
+    return windows(GlobalWindows.create(), Contents(), trigger=trigger).tick(1000)
+
+
+def test_a_timeout_fires_what_the_nested_trigger_still_waits_for():
+    driver = timeouts(CountTrigger.of(3)).send(*at((1, 0))).restart().tick(1020).send(*at((2, 0))).tick(1049)
+    assert driver.results() == []
+    assert driver.tick(1051).results() == [[1, 2]]
+    assert driver.send(*at((3, 0), (4, 0), (5, 0))).tick(2000).results() == [[3, 4, 5]]
+
+
+def test_a_timeout_counts_from_the_last_element_if_each_one_resets_it():
+    driver = timeouts(CountTrigger.of(3), reset_timer_on_new_record=True).send(*at((1, 0))).tick(1040).send(*at((2, 0)))
+    assert driver.tick(1089).results() == []
+    assert driver.tick(1091).results() == [[1, 2]]
+
+
+def test_a_timeout_keeps_the_count_of_the_nested_trigger_if_it_does_not_clear_it():
+    driver = timeouts(CountTrigger.of(3), should_clear_on_timeout=False).send(*at((1, 0), (2, 0))).tick(1051)
+    assert driver.send(*at((3, 0))).results() == [[1, 2], [3]]
+
+
+def test_a_timeout_purges_if_the_nested_trigger_does():
+    trigger = ProcessingTimeoutTrigger.of(PurgingTrigger.of(EventTimeTrigger.create()), "50 ms")
+    driver = windows(TEN, Contents(), trigger=trigger).send(*at((1, 1), (2, 2))).advance(9)
+    assert driver.results() == [[1, 2]]
+    assert driver.tick(100).results() == []
 
 
 def test_processing_timers_for_the_past_fire_right_after_the_element():

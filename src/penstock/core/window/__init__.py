@@ -26,6 +26,7 @@ from penstock.core.window.triggers import (
     EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
+    ProcessingTimeoutTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "NeverTrigger",
     "ProcessingTimeSessionWindows",
     "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
     "PurgingTrigger",
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",

@@ -24,6 +24,7 @@ __all__ = [
     "EventTimeTrigger",
     "NeverTrigger",
     "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
     "PurgingTrigger",
 ]
 
@@ -362,3 +363,83 @@ def to_delta(function: Any) -> Callable[[Any, Any], float]:
         raise InvalidProgramError(f"a delta function must take two elements and return a number, got {function!r}")
     result: Callable[[Any, Any], float] = delta
     return result
+
+
+class ProcessingTimeoutTrigger(Trigger[Any, Any]):
+    """Fires whenever the nested trigger fires, and when a window has waited for that too long in processing time.
+
+    >>> ProcessingTimeoutTrigger.of(CountTrigger.of(100), "5 s")
+    TimeoutTrigger(CountTrigger(100))
+    """
+
+    _deadline = ValueStateDescriptor("timeout")
+
+    def __init__(
+        self,
+        nested_trigger: Trigger[Any, Any],
+        interval: int,
+        *,
+        reset_timer_on_new_record: bool,
+        should_clear_on_timeout: bool,
+    ) -> None:
+        if not isinstance(nested_trigger, Trigger):
+            raise InvalidProgramError(f"ProcessingTimeoutTrigger needs a Trigger, got {nested_trigger!r}")
+        self.nested_trigger = nested_trigger
+        self.interval = interval
+        self.reset_timer_on_new_record = reset_timer_on_new_record
+        self.should_clear_on_timeout = should_clear_on_timeout
+
+    @staticmethod
+    def of(
+        nested_trigger: Trigger[Any, Any],
+        timeout: Time | Duration | timedelta | str | int,
+        reset_timer_on_new_record: bool = False,
+        should_clear_on_timeout: bool = True,
+    ) -> ProcessingTimeoutTrigger:
+        """Fire at the latest `timeout` after the first element, or after the last one if new ones reset the timer.
+
+        :param should_clear_on_timeout: whether a timeout also clears the nested trigger, so that it starts again
+        """
+        return ProcessingTimeoutTrigger(
+            nested_trigger,
+            to_millis(timeout),
+            reset_timer_on_new_record=reset_timer_on_new_record,
+            should_clear_on_timeout=should_clear_on_timeout,
+        )
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        result = self.nested_trigger.on_element(element, timestamp, window, ctx)
+        if result in (TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE):
+            self.clear(window, ctx)
+            return result
+        deadline = ctx.get_partitioned_state(self._deadline)
+        before = deadline.value()
+        if before is None or self.reset_timer_on_new_record:
+            if before is not None:
+                ctx.delete_processing_time_timer(before)
+            deadline.update(ctx.get_current_processing_time() + self.interval)
+            ctx.register_processing_time_timer(deadline.value())
+        return result
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return self._at(self.nested_trigger.on_processing_time(time, window, ctx), window, ctx)
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return self._at(self.nested_trigger.on_event_time(time, window, ctx), window, ctx)
+
+    def _at(self, result: TriggerResult, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at every timer, as in Flink: those of the nested trigger are set to fire, too."""
+        if self.should_clear_on_timeout:
+            self.clear(window, ctx)
+        purge = result in (TriggerResult.PURGE, TriggerResult.FIRE_AND_PURGE)
+        return TriggerResult.FIRE_AND_PURGE if purge else TriggerResult.FIRE
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        deadline = ctx.get_partitioned_state(self._deadline)
+        if deadline.value() is not None:
+            ctx.delete_processing_time_timer(deadline.value())
+            deadline.clear()
+        self.nested_trigger.clear(window, ctx)
+
+    def __repr__(self) -> str:
+        return f"TimeoutTrigger({self.nested_trigger!r})"
