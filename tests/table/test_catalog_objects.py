@@ -17,6 +17,7 @@ from penstock.table.catalog import (
     ObjectPath,
     UniqueConstraint,
 )
+from penstock.table.table_schema import TableSchema
 from penstock.table.udf import udf
 from penstock.util.exceptions import CatalogException, ValidationException
 
@@ -128,3 +129,10 @@ def test_t131_set_operations_of_the_table_api_work_in_batch_mode(batch):
     assert batch.rows(left.intersect(right)) == [(1,)]
     assert batch.rows(left.minus(right)) == [(2,)]
     assert sorted(batch.rows(left.minus_all(right))) == [(1,), (2,)]
+
+
+def test_equal_schemas_of_tables_have_equal_hashes_and_rows_that_are_not_null():
+    one, two = (TableSchema(["a", "b"], [DataTypes.INT(), DataTypes.STRING()]) for _ in range(2))
+    assert (one, hash(one)) == (two, hash(two))
+    assert str(one.to_row_data_type()) == "ROW<`a` INT, `b` STRING> NOT NULL"
+    assert one.to_row_data_type().names == ["a", "b"]

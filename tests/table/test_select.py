@@ -54,6 +54,22 @@ def test_t21_names_are_case_sensitive_and_backticks_quote(sql, t_env):
     assert sql.rows("SELECT `id` AS `day` FROM orders WHERE id = 1") == [(1,)]
 
 
+def test_the_text_of_a_table_is_its_name_in_sql(sql, t_env):
+    pens = t_env.from_path("orders").filter(col("item") == "pen")
+    assert sql.rows(f"SELECT id FROM {pens} WHERE price > 2") == [(1,)]
+    name = str(pens)
+    assert str(pens) == name
+    assert str(pens.select(col("id"))) != name
+    assert repr(pens) == "Table(id, item, price)"
+
+
+def test_plus_joins_texts_in_the_table_api(sql, t_env):
+    pens = t_env.from_path("orders").filter(col("id") == 1)
+    assert sql.rows(pens.select(col("item") + "s", "a " + col("item"), col("item") + col("id"), col("id") + 1)) == [
+        ("pens", "a pen", "pen1", 2)
+    ]
+
+
 def test_t13_union_all_keeps_all_rows(sql):
     assert sql.rows("SELECT id FROM orders UNION ALL SELECT 7") == [(1,), (2,), (3,), (7,)]
 

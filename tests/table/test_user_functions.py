@@ -102,6 +102,21 @@ def test_t102_open_comes_before_the_first_row_and_close_at_the_end(numbers, tmp_
     assert trace.read_text() == "open 1 2 3 close"
 
 
+class _Subtract(ScalarFunction):
+    def open(self, function_context):
+        self.known = int(function_context.get_job_parameter("known", "1"))
+        self.unknown = int(function_context.get_job_parameter("unknown", "1"))
+
+    def eval(self, value):
+        return value - self.known - self.unknown
+
+
+def test_t102_open_reads_the_global_parameters_of_the_job(numbers):
+    numbers.t_env.get_config().set("pipeline.global-job-parameters", "known:2")
+    numbers.t_env.create_temporary_system_function("subtract", udf(_Subtract(), result_type=DataTypes.BIGINT()))
+    assert numbers.rows("SELECT subtract(10)") == [(7,)]
+
+
 def test_a_function_with_too_many_arguments_is_rejected_at_once(numbers):
     numbers.t_env.create_temporary_function("dbl", twice)
     with pytest.raises(ValidationException, match="'twice' cannot be called with 2 arguments"):

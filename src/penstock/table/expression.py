@@ -126,7 +126,7 @@ class Expression(Generic[T]):
 
     # Operators
 
-    __add__, __radd__ = _binary("+"), _reflected("+")
+    __add__, __radd__ = _binary("$PLUS"), _reflected("$PLUS")
     __sub__, __rsub__ = _binary("-"), _reflected("-")
     __mul__, __rmul__ = _binary("*"), _reflected("*")
     __truediv__, __rtruediv__ = _binary("/"), _reflected("/")

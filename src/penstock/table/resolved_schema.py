@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.core.table.types import DataType, RowField, RowType
 from penstock.table.catalog_objects import Constraint
+
+if TYPE_CHECKING:
+    from penstock.table.plan.nodes.base import Rel
 
 __all__ = [
     "Column",
@@ -17,6 +20,7 @@ __all__ = [
     "ResolvedSchema",
     "UniqueConstraint",
     "WatermarkSpec",
+    "resolved_schema",
 ]
 
 
@@ -237,3 +241,13 @@ class ResolvedSchema:
         lines += [f"  {spec.as_summary_string()}" for spec in self.watermarks]
         lines += [] if self.key is None else [f"  {self.key.as_summary_string()}"]
         return "(\n" + ",\n".join(lines) + "\n)"
+
+
+def resolved_schema(relation: Rel) -> ResolvedSchema:
+    """The columns of a relation."""
+    return ResolvedSchema.of(
+        [
+            PhysicalColumn(field.name, field.type, _time=None if field.time is None else field.time.value)
+            for field in relation.fields
+        ]
+    )

@@ -19,7 +19,7 @@ from penstock.table.plan.joins import join_relations
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.scope import Scope
 from penstock.table.plan.set_operations import set_operation
-from penstock.table.resolved_schema import PhysicalColumn, ResolvedSchema
+from penstock.table.resolved_schema import ResolvedSchema, resolved_schema
 from penstock.table.row_operations import (
     AggregatedTable,
     FlatAggregateTable,
@@ -50,6 +50,7 @@ class Table:
     def __init__(self, relation: Rel, t_env: TableEnvironment) -> None:
         self._relation = relation
         self._t_env = t_env
+        self._view: str | None = None
 
     def __getattr__(self, name: str) -> Expression[Any]:
         if name.startswith("_") or name not in self._relation.names:
@@ -311,6 +312,12 @@ class Table:
         sys.stdout.write(f"{self.get_resolved_schema()}\n")
 
     def __str__(self) -> str:
+        """The name of a temporary view of this table, for SQL: ``f"SELECT * FROM {table}"``."""
+        if self._view is None:
+            self._view = self._t_env.create_unnamed_view(self)
+        return self._view
+
+    def __repr__(self) -> str:
         return f"Table({', '.join(self._relation.names)})"
 
     # Inside
@@ -478,16 +485,6 @@ def unique_names(names: list[str]) -> list[str]:
 def col_star() -> Expression[Any]:
     """All columns."""
     return Expression(ast.Star())
-
-
-def resolved_schema(relation: Rel) -> ResolvedSchema:
-    """The columns of a relation."""
-    return ResolvedSchema.of(
-        [
-            PhysicalColumn(field.name, field.type, _time=None if field.time is None else field.time.value)
-            for field in relation.fields
-        ]
-    )
 
 
 def __getattr__(name: str) -> Any:

@@ -32,12 +32,12 @@ from penstock.table.plan.explain import explain
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.planner import Planner
 from penstock.table.plan.tables import TableResolver, check_insert
-from penstock.table.resolved_schema import ResolvedSchema
+from penstock.table.resolved_schema import ResolvedSchema, resolved_schema
 from penstock.table.result_kind import ResultKind
 from penstock.table.schema import Schema
 from penstock.table.statement_set import StatementSet
 from penstock.table.stream_bridge import schema_and_names, stream_relation, table_stream, values_of
-from penstock.table.table import Table, resolved_schema
+from penstock.table.table import Table
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import TableDescriptor
 from penstock.table.table_result import TableResult
@@ -103,6 +103,13 @@ class TableEnvironment(ObjectsOfEnvironment):
         if not isinstance(table, Table):
             table = self._table_of_stream(table_or_data_stream, *fields_or_schema)
         self.catalogs.create(parse_path(view_path), ViewEntry(table._relation), temporary=True)
+
+    def create_unnamed_view(self, table: Table) -> str:
+        """Register a table under a new name, and return it."""
+        self._unnamed += 1
+        name = f"UnnamedTable${self._unnamed}"
+        self.create_temporary_view(name, table)
+        return name
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool | None = False) -> bool:
         """Give a table a name in the catalog."""

@@ -36,7 +36,8 @@ class TableSchema:
         return self.names[field_index] if 0 <= field_index < len(self.names) else None
 
     def to_row_data_type(self) -> RowType:
-        return RowType(tuple(RowField(*pair) for pair in zip(self.names, self.types, strict=True)))
+        fields = tuple(RowField(*pair) for pair in zip(self.names, self.types, strict=True))
+        return RowType(fields, _nullable=False)
 
     def __repr__(self) -> str:
         lines = [f" |-- {name}: {data_type}" for name, data_type in zip(self.names, self.types, strict=True)]
@@ -45,7 +46,8 @@ class TableSchema:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableSchema) and (self.names, self.types) == (other.names, other.types)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash((tuple(self.names), tuple(self.types)))
 
     @classmethod
     def builder(cls) -> Builder:

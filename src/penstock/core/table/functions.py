@@ -37,10 +37,9 @@ class FunctionContext:
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a global job parameter."""
-        known = self._parameters
-        if self._runtime_context is not None and not known:
-            known = self._runtime_context.get_job_parameters()
-        return known.get(key, default_value)
+        if key in self._parameters or self._runtime_context is None:
+            return self._parameters.get(key, default_value)
+        return str(self._runtime_context.get_job_parameter(key, default_value))
 
     def get_task_name(self) -> str:
         """Return the name of the task."""

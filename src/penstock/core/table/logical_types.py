@@ -384,6 +384,11 @@ class RowType(DataType):
         parts = [f"`{one.name}` {one.data_type.as_summary_string()}" for one in self.fields]
         return f"ROW<{', '.join(parts)}>"
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
+        return self.field_names()
+
     def field_names(self) -> list[str]:
         """The names of the fields."""
         return [one.name for one in self.fields]

@@ -341,7 +341,16 @@ def _date_format(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
     return binder.function("DATE_FORMAT", *arguments)
 
 
+def _plus(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+    """``+`` in an expression, which also joins texts. SQL has ``||`` for that."""
+    arguments = binder.bind_all(node.arguments, scope)
+    if any(is_character(one.type) for one in arguments):
+        return binder.function("||", *(cast_to(one, VarCharType()) for one in arguments))
+    return binder.function("+", *arguments)
+
+
 SPECIAL: dict[str, Special] = {
+    "$PLUS": _plus,
     "ROUND": _rounded,
     "TRUNCATE": _rounded,
     "JSON_VALUE": _with_clauses(value_clauses),
