@@ -2,6 +2,7 @@
 
 import json
 import os
+import urllib.error
 import urllib.request
 
 import pytest
@@ -51,6 +52,22 @@ def test_o2_the_address_may_be_given_by_flinks_keys(tmp_path, monkeypatch, capsy
     assert url.startswith(("http://localhost:", "http://127.0.0.1:"))
     assert not url.endswith((":8081", ":0"))
     assert main(["cluster", "stop", "--dir", directory]) == 0
+
+
+def test_o84_without_users_other_machines_may_not_submit_programs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path / "jobs"))
+    directory = str(tmp_path / "cluster")
+    assert main(["cluster", "start", "--dir", directory, "--host", "0.0.0.0", "--port", "0"]) == 0
+    said = capsys.readouterr()
+    url = f"http://127.0.0.1:{said.out.split()[4].rpartition(':')[2]}"
+    try:
+        assert "can be reached from other machines" in said.err
+        assert get(f"{url}/config")["features"]["web-submit"] is False
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(upload(url, "job.py", PROGRAM_WITHOUT_JOB), timeout=10)
+        assert refused.value.code == 404
+    finally:
+        assert main(["cluster", "stop", "--dir", directory]) == 0
 
 
 def upload(url, name, content):
