@@ -121,6 +121,7 @@ def test_o54_a_task_has_its_subtasks_and_their_aggregates(api, below):
     records = [subtask["metrics"]["read-records"] for subtask in vertex["subtasks"]]
     spread = vertex["aggregated"]["metrics"]["read-records"]
     assert (spread["sum"], spread["min"], spread["max"]) == (sum(records), min(records), max(records))
+    assert all(isinstance(value, int) for each in vertex["aggregated"]["metrics"].values() for value in each.values())
 
 
 def test_o55_times_workers_and_accumulators_of_a_task(api, below):

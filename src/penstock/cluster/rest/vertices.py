@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 from penstock.cluster.monitored_job import MonitoredJob, now_ms, vertex_hex
@@ -74,12 +73,13 @@ def aggregated(subtasks: list[Json]) -> Json:
 
 
 def _spread(values: list[Any]) -> Json:
-    numbers = sorted(value for value in values if not isinstance(value, str)) or [0]
+    """All of them are whole numbers, also the percentiles; what a subtask that never ran does not know counts as 0."""
+    numbers = sorted(0 if isinstance(value, str) else int(value) for value in values) or [0]
     return {
-        "min": int(numbers[0]),
-        "max": int(numbers[-1]),
-        "avg": int(statistics.fmean(numbers)),
-        "sum": int(sum(numbers)),
+        "min": numbers[0],
+        "max": numbers[-1],
+        "avg": sum(numbers) // len(numbers),
+        "sum": sum(numbers),
         "median": _percentile(numbers, 50),
         "p25": _percentile(numbers, 25),
         "p75": _percentile(numbers, 75),
@@ -87,15 +87,19 @@ def _spread(values: list[Any]) -> Json:
     }
 
 
-def _percentile(numbers: list[Any], percent: float) -> float:
-    """The estimate that Flink's statistics library makes."""
+def _percentile(numbers: list[int], percent: float) -> int:
+    """The estimate that Flink's statistics library makes.
+
+    >>> [_percentile([1, 2, 4, 10], percent) for percent in (25, 50, 95)]
+    [1, 3, 10]
+    """
     position = percent / 100 * (len(numbers) + 1)
     below = int(position)
     if below < 1:
-        return float(numbers[0])
+        return numbers[0]
     if below >= len(numbers):
-        return float(numbers[-1])
-    return float(numbers[below - 1] + (position - below) * (numbers[below] - numbers[below - 1]))
+        return numbers[-1]
+    return int(numbers[below - 1] + (position - below) * (numbers[below] - numbers[below - 1]))
 
 
 def subtask_times(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Json:
