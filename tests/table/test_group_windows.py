@@ -145,7 +145,7 @@ def test_t80_over_windows_of_the_table_api(sql):
 def test_t80_an_unknown_over_window_is_rejected(sql):
     timed(sql, "t", ["k", "v"], *ROWS)
     window = Over.order_by(col("ts")).preceding(UNBOUNDED_RANGE).alias("w")
-    with pytest.raises(ValidationException, match="no OVER window is called 'x'"):
+    with pytest.raises(ValidationException, match="the OVER window 'x' does not exist"):
         sql.t_env.from_path("t").over_window(window).select(col("v").sum.over(col("x")))
 
 

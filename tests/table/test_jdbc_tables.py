@@ -97,5 +97,5 @@ def test_t124_without_a_primary_key_only_inserts_are_taken(sql, url):
 
 def test_options_of_ranges_belong_together(sql, tmp_path):
     create(sql.t_env, f"jdbc:sqlite:{tmp_path / 'db'}", "t", "id INT", ", 'scan.partition.num' = '3'")
-    with pytest.raises(ValidationException, match="belong together"):
+    with pytest.raises(ValidationException, match="must be set together"):
         sql.rows("SELECT * FROM t")

@@ -31,7 +31,7 @@ def test_t3_unknown_names_fail_at_once(t_env):
 
 
 def test_t130_text_that_is_no_statement_is_a_parser_error(t_env):
-    with pytest.raises(SqlParserException, match="begins no statement"):
+    with pytest.raises(SqlParserException, match="does not begin a statement"):
         t_env.execute_sql("SELEC 1")
     with pytest.raises(SqlParserException, match="line 1, column"):
         t_env.sql_query("SELECT FROM WHERE")

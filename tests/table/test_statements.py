@@ -26,7 +26,7 @@ def test_t4_a_result_is_collected_once(t_env):
     result = t_env.execute_sql("SELECT 1")
     with result.collect() as rows:
         assert len(list(rows)) == 1
-    with pytest.raises(ValidationException, match="collected already"):
+    with pytest.raises(ValidationException, match="already collected"):
         result.collect()
 
 

@@ -1,4 +1,4 @@
-"""Catalogs as objects: databases, tables and views under their names (T121)."""
+"""The catalog API: databases, tables and views by name (T121)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ObjectPath:
-    """Database and object.
+    """The path of an object: database and object name.
 
     >>> ObjectPath.from_string("shop.orders").get_object_name()
     'orders'
@@ -65,7 +65,7 @@ class ObjectPath:
 
     @staticmethod
     def from_string(full_name: str) -> ObjectPath:
-        """From ``database.object``."""
+        """Parse ``database.object``."""
         database, dot, name = full_name.partition(".")
         if not dot or not database or not name or "." in name:
             raise CatalogException(f"'{full_name}' is not a path: write 'database.object'")
@@ -81,7 +81,7 @@ class ObjectPath:
         return f"{self.database_name}.{self.object_name}"
 
     def compare_to(self, other: ObjectPath) -> int:
-        """-1, 0 or 1: the order of full names."""
+        """Compare full names. Return -1, 0 or 1."""
         one, two = self.get_full_name(), other.get_full_name()
         return (one > two) - (one < two)
 
@@ -91,7 +91,7 @@ class ObjectPath:
 
 @dataclass(frozen=True)
 class ObjectIdentifier:
-    """Catalog, database and object.
+    """The full path of an object: catalog, database and object name.
 
     >>> ObjectIdentifier.of("c", "d", "o").as_serializable_string()
     '`c`.`d`.`o`'
@@ -103,7 +103,7 @@ class ObjectIdentifier:
 
     @staticmethod
     def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
-        """From its three parts."""
+        """Create an identifier from its three parts."""
         return ObjectIdentifier(catalog_name, database_name, object_name)
 
     def get_catalog_name(self) -> str:
@@ -122,11 +122,11 @@ class ObjectIdentifier:
         return [self.catalog_name, self.database_name, self.object_name]
 
     def as_serializable_string(self) -> str:
-        """With backticks."""
+        """Return the identifier with backticks."""
         return ".".join(f"`{part}`" for part in self.to_list())
 
     def as_summary_string(self) -> str:
-        """Without backticks."""
+        """Return the identifier without backticks."""
         return ".".join(self.to_list())
 
 
@@ -143,14 +143,14 @@ class CatalogBaseTable:
         options: dict[str, str] | None = None,
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        """A table by its schema and options."""
+        """Create a table from its schema and options."""
         return CatalogBaseTable(TableEntry(schema, dict(options or {}), tuple(partition_keys or ()), comment))
 
     def get_options(self) -> dict[str, str]:
         return dict(self.entry.options) if isinstance(self.entry, TableEntry) else {}
 
     def get_unresolved_schema(self) -> Schema:
-        """The schema as it was declared; a view has none."""
+        """Return the declared schema. Views have none."""
         if isinstance(self.entry, TableEntry):
             return self.entry.schema
         raise CatalogException("a view has no schema of its own: use from_path(...).get_resolved_schema()")
@@ -169,7 +169,7 @@ class CatalogBaseTable:
 
 
 class Catalog(ExtrasOfCatalog):
-    """A catalog of an environment: what SHOW and CREATE see."""
+    """A catalog of an environment, which SHOW and CREATE use."""
 
     def __init__(self, name: str, catalog: InMemoryCatalog | None = None) -> None:
         self._name = name
@@ -178,7 +178,7 @@ class Catalog(ExtrasOfCatalog):
 
     @property
     def content(self) -> InMemoryCatalog:
-        """What the catalog has."""
+        """The content of the catalog."""
         return self._catalog
 
     def _database(self, name: str) -> Database:
@@ -217,7 +217,7 @@ class Catalog(ExtrasOfCatalog):
         del self._catalog.databases[name]
 
     def alter_database(self, name: str, new_database: CatalogDatabase, ignore_if_not_exists: bool) -> None:
-        """Give a database other properties and another comment."""
+        """Replace the properties and the comment of a database."""
         if ignore_if_not_exists and not self.database_exists(name):
             return
         found = self._database(name)
@@ -259,14 +259,14 @@ class Catalog(ExtrasOfCatalog):
         del entries[table_path.object_name]
 
     def alter_table(self, table_path: ObjectPath, new_table: CatalogBaseTable, ignore_if_not_exists: bool) -> None:
-        """Let a name stand for another table."""
+        """Replace a table."""
         if ignore_if_not_exists and not self.table_exists(table_path):
             return
         self.get_table(table_path)
         self._database(table_path.database_name).entries[table_path.object_name] = new_table.entry
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """None: tables are not materialized here."""
+        """Return an empty list: there are no materialized tables here."""
         self._database(database_name)
         return []
 
@@ -286,7 +286,7 @@ class Catalog(ExtrasOfCatalog):
         return sorted(self._database(database_name).functions)
 
     def get_function(self, function_path: ObjectPath) -> CatalogFunction:
-        """A function as it was declared."""
+        """Return a function as it was declared."""
         name = function_path.object_name.lower()
         if not self.function_exists(function_path):
             raise CatalogException(f"Function {function_path} does not exist in Catalog {self._name}.")
@@ -294,7 +294,7 @@ class Catalog(ExtrasOfCatalog):
         return known or CatalogFunction(self._database(function_path.database_name).functions[name].name)
 
     def create_function(self, function_path: ObjectPath, function: CatalogFunction, ignore_if_exists: bool) -> None:
-        """A function by the name of its Python object."""
+        """Create a function from the name of its Python object."""
         if self.function_exists(function_path):
             if ignore_if_exists:
                 return
@@ -304,7 +304,7 @@ class Catalog(ExtrasOfCatalog):
     def alter_function(
         self, function_path: ObjectPath, new_function: CatalogFunction, ignore_if_not_exists: bool
     ) -> None:
-        """Let a name stand for another function."""
+        """Replace a function."""
         if ignore_if_not_exists and not self.function_exists(function_path):
             return
         self.get_function(function_path)
@@ -322,7 +322,7 @@ class Catalog(ExtrasOfCatalog):
         from penstock.table.udf import as_function
 
         if function.function_language != "PYTHON":
-            raise CatalogException(f"functions are written in Python here, not in {function.function_language}")
+            raise CatalogException(f"functions must be written in Python, not in {function.function_language}")
         name = path.object_name.lower()
         made = as_function(imported(function.class_name), name)
         self._database(path.database_name).functions[name] = made
@@ -331,12 +331,12 @@ class Catalog(ExtrasOfCatalog):
     # Procedures
 
     def list_procedures(self, database_name: str) -> list[str]:
-        """None: there are no procedures."""
+        """Return an empty list: there are no procedures."""
         self._database(database_name)
         return []
 
     def get_procedure(self, procedure_path: ObjectPath) -> None:
-        """There are no procedures: raises a CatalogException."""
+        """Raise a CatalogException: there are no procedures."""
         raise CatalogException(f"Procedure {procedure_path} does not exist in Catalog {self._name}.")
 
     def function_exists(self, function_path: ObjectPath) -> bool:

@@ -19,7 +19,7 @@ Path = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table: what CREATE TABLE says. Whether its connector exists is seen when it is used (T120)."""
+    """The definition of a table in CREATE TABLE. Its connector is looked up when the table is used (T120)."""
 
     schema: Schema
     options: dict[str, str]
@@ -31,7 +31,7 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class ViewEntry:
-    """A view: a relation, and the query that it came from if there was one."""
+    """A view: a relation, and the query it was created from, if any."""
 
     relation: Rel
     query: str | None = None
@@ -55,7 +55,7 @@ class Database:
 
 @dataclass(slots=True)
 class InMemoryCatalog:
-    """Databases of one catalog, for as long as the environment lives."""
+    """The databases of one catalog. They live as long as the environment."""
 
     databases: dict[str, Database] = field(default_factory=lambda: {DEFAULT_DATABASE: Database()})
     default_database: str = DEFAULT_DATABASE
@@ -64,7 +64,7 @@ class InMemoryCatalog:
 
 
 class CatalogManager:
-    """Looks names up and changes what they stand for."""
+    """Resolves names and manages the objects behind them."""
 
     def __init__(self) -> None:
         self.catalogs: dict[str, InMemoryCatalog] = {DEFAULT_CATALOG: InMemoryCatalog()}
@@ -77,7 +77,7 @@ class CatalogManager:
     # -- names --------------------------------------------------------------------------------------------------
 
     def qualify(self, path: tuple[str, ...]) -> Path:
-        """The full path of a name."""
+        """Return the full path of a name."""
         match path:
             case (name,):
                 return self.current_catalog, self.current_database, name
@@ -88,7 +88,7 @@ class CatalogManager:
         raise ValidationException(f"'{'.'.join(path)}' is not the name of a table: it has more than three parts")
 
     def database(self, catalog: str, database: str) -> Database:
-        """A database; raises a CatalogException if there is none."""
+        """Return a database, or raise a CatalogException if it does not exist."""
         found = self.catalogs.get(catalog)
         if found is None:
             raise CatalogException(f"A catalog with name [{catalog}] does not exist.")
@@ -99,7 +99,7 @@ class CatalogManager:
     # -- tables and views ---------------------------------------------------------------------------------------
 
     def find(self, path: tuple[str, ...]) -> Entry | None:
-        """A table or view; temporary ones hide permanent ones of the same path."""
+        """Return a table or view. Temporary ones hide permanent ones with the same path."""
         full = self.qualify(path)
         if full in self.temporary:
             return self.temporary[full]
@@ -108,7 +108,7 @@ class CatalogManager:
         return None if database is None else database.entries.get(full[2])
 
     def create(self, path: tuple[str, ...], entry: Entry, *, temporary: bool, ignore_if_exists: bool = False) -> bool:
-        """Make a table or view known; whether it was."""
+        """Create a table or view. Return whether it was created."""
         full = self.qualify(path)
         entries = self.temporary if temporary else self.database(full[0], full[1]).entries
         key: Any = full if temporary else full[2]
@@ -121,7 +121,7 @@ class CatalogManager:
         return True
 
     def replace(self, path: tuple[str, ...], entry: Entry) -> None:
-        """Give a name another meaning."""
+        """Replace the table or view of a name."""
         full = self.qualify(path)
         if full in self.temporary:
             self.temporary[full] = entry
@@ -129,7 +129,7 @@ class CatalogManager:
             self.database(full[0], full[1]).entries[full[2]] = entry
 
     def drop(self, path: tuple[str, ...], kind: str, *, temporary: bool | None, if_exists: bool) -> bool:
-        """Forget a table or view of that kind; whether there was one."""
+        """Drop a table or view. Return whether it existed."""
         full = self.qualify(path)
         held = self.temporary.get(full)
         if temporary is not False and held is not None and held.kind == kind:
@@ -152,7 +152,7 @@ class CatalogManager:
         raise ValidationException(f"{kind.title()} with identifier '{'.'.join(full)}' does not exist.")
 
     def rename(self, path: tuple[str, ...], new_name: tuple[str, ...]) -> None:
-        """Give a permanent table another name."""
+        """Rename a permanent table."""
         full, target = self.qualify(path), self.qualify(new_name)
         source, goal = self.database(full[0], full[1]).entries, self.database(target[0], target[1]).entries
         if target[2] in goal:
@@ -160,7 +160,7 @@ class CatalogManager:
         goal[target[2]] = source.pop(full[2])
 
     def names(self, wanted: Callable[[Entry], bool] = lambda entry: True, *, temporary: bool = False) -> list[str]:
-        """Tables and views of the current database, sorted."""
+        """Return the tables and views of the current database, sorted."""
         prefix = (self.current_catalog, self.current_database)
         found = {path[2] for path, entry in self.temporary.items() if path[:2] == prefix and wanted(entry)}
         if not temporary:
@@ -171,7 +171,7 @@ class CatalogManager:
     # -- functions ----------------------------------------------------------------------------------------------
 
     def find_function(self, name: str) -> Any | None:
-        """A user-defined function; names are not case sensitive."""
+        """Return a user-defined function. Names are case-insensitive."""
         parts = tuple(name.split("."))
         if len(parts) == 1 and name.lower() in self.system_functions:
             return self.system_functions[name.lower()]
@@ -199,5 +199,5 @@ class CatalogManager:
         self.current_database = name
 
     def with_options(self, entry: TableEntry, options: dict[str, str]) -> TableEntry:
-        """A table with other options, as hints give them (T122)."""
+        """Return a table with the options of a hint (T122)."""
         return replace(entry, options={**entry.options, **options})

@@ -1,4 +1,4 @@
-"""What a catalog keeps besides tables: functions, partitions with their properties, statistics."""
+"""Objects of a catalog besides tables: functions, partitions, statistics."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ class _ConstraintType(Enum):
 
 
 class Constraint:
-    """A constraint of a table. Only primary keys exist, and they are not enforced."""
+    """A constraint of a table. The only kind is the primary key, which is not enforced."""
 
     ConstraintType = _ConstraintType
 
     def get_name(self) -> str:
-        """Its name."""
+        """Return the name."""
         raise NotImplementedError
 
     def get_type(self) -> _ConstraintType:
-        """Its kind."""
+        """Return the kind."""
         return _ConstraintType.PRIMARY_KEY
 
     def is_enforced(self) -> bool:
-        """Whether it is checked: it is not."""
+        """Return False: constraints are not enforced."""
         return False
 
     def as_summary_string(self) -> str:
-        """As SQL writes it."""
+        """Return the constraint in SQL."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class CatalogFunction:
-    """A function by the name of its Python object.
+    """A function, identified by the name of its Python object.
 
     >>> CatalogFunction.create_instance("shop.functions.discount").get_function_language()
     'PYTHON'
@@ -53,7 +53,7 @@ class CatalogFunction:
 
     @staticmethod
     def create_instance(class_name: str, function_language: str = "Python") -> CatalogFunction:
-        """By module and name."""
+        """Create a function from module and name."""
         return CatalogFunction(class_name, function_language.upper())
 
     def get_class_name(self) -> str:
@@ -127,7 +127,7 @@ class CatalogPartition(CatalogObject):
 
 @dataclass(frozen=True)
 class CatalogTableStatistics:
-    """What is known about the size of a table."""
+    """Statistics about the size of a table."""
 
     row_count: int | None = None
     field_count: int | None = None
@@ -156,7 +156,7 @@ class CatalogTableStatistics:
 
 @dataclass(frozen=True)
 class CatalogColumnStatistics:
-    """What is known about the columns of a table."""
+    """Statistics about the columns of a table."""
 
     column_statistics_data: dict[str, Any] | None = None
     properties: dict[str, str] | None = None
@@ -173,7 +173,7 @@ class CatalogColumnStatistics:
 
 @dataclass(frozen=True)
 class CatalogDescriptor:
-    """A catalog that is to be created: its name, configuration and comment."""
+    """The definition of a catalog: its name, configuration and comment."""
 
     catalog_name: str
     configuration: Configuration
@@ -181,17 +181,17 @@ class CatalogDescriptor:
 
     @staticmethod
     def of(catalog_name: str, configuration: Configuration, comment: str | None = None) -> CatalogDescriptor:
-        """From its parts."""
+        """Create a descriptor from its parts."""
         return CatalogDescriptor(catalog_name, configuration, comment)
 
 
 Partitioned = tuple[str, frozenset[tuple[str, str]]]
-"""A table and the values of its partition columns; no values for the table as a whole."""
+"""A table and the values of its partition columns; without values for the table as a whole."""
 
 
 @dataclass(slots=True)
 class CatalogExtras:
-    """Partitions and statistics of the tables of one catalog."""
+    """The partitions and statistics of the tables of one catalog."""
 
     partitions: dict[Partitioned, CatalogPartition] = field(default_factory=dict)
     statistics: dict[Partitioned, CatalogTableStatistics] = field(default_factory=dict)
@@ -206,11 +206,11 @@ class ExtrasOfCatalog:
     _extras: CatalogExtras
 
     def get_table(self, table_path: Any) -> Any:
-        """A table; raises a CatalogException if it does not exist."""
+        """Return a table, or raise a CatalogException if it does not exist."""
         raise NotImplementedError
 
     def _table(self, path: Any, *, missing: bool = False) -> bool:
-        """Whether the table exists; it may be missing only if `missing` is set."""
+        """Return whether the table exists. Raise an error if it does not, unless `missing` is True."""
         try:
             self.get_table(path)
         except CatalogException:
@@ -228,7 +228,7 @@ class ExtrasOfCatalog:
     # Partitions
 
     def list_partitions(self, table_path: Any, partition_spec: CatalogPartitionSpec | None = None) -> list[Any]:
-        """The partitions of a table, or those with some values."""
+        """Return the partitions of a table, or those with some values."""
         self._table(table_path)
         wanted = set() if partition_spec is None else set(partition_spec.partition_spec.items())
         return [
@@ -246,7 +246,7 @@ class ExtrasOfCatalog:
     def create_partition(
         self, table_path: Any, partition_spec: CatalogPartitionSpec, partition: CatalogPartition, ignore_if_exists: bool
     ) -> None:
-        """Make a partition known; all partition columns of the table need a value."""
+        """Create a partition. All partition columns of the table need a value."""
         keys = set(self.get_table(table_path).entry.partition_keys)
         if keys != set(partition_spec.partition_spec):
             raise CatalogException(
@@ -343,7 +343,7 @@ def _key(path: Any, spec: CatalogPartitionSpec | None = None) -> Partitioned:
 
 
 def imported(target: str) -> Any:
-    """The Python object that ``module.name`` stands for."""
+    """Import the Python object ``module.name``."""
     module, _, name = target.rpartition(".")
     try:
         return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""Which row kinds a changelog has (T112)."""
+"""The row kinds of a changelog (T112)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ __all__ = ["ChangelogMode"]
 
 @dataclass(frozen=True, slots=True)
 class ChangelogMode:
-    """The row kinds of a stream: made by :meth:`insert_only`, :meth:`upsert` or :meth:`all`."""
+    """The row kinds of a stream. Create it with :meth:`insert_only`, :meth:`upsert` or :meth:`all`."""
 
     name: str
 
     @staticmethod
     def insert_only() -> ChangelogMode:
-        """Only inserts."""
+        """Return a mode with inserts only."""
         return ChangelogMode("insert_only")
 
     @staticmethod
     def upsert() -> ChangelogMode:
-        """Changes by primary key, without `-U`."""
+        """Return a mode with changes by primary key, without `-U`."""
         return ChangelogMode("upsert")
 
     @staticmethod
     def all() -> ChangelogMode:
-        """All row kinds."""
+        """Return a mode with all row kinds."""
         return ChangelogMode("all")

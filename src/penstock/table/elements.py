@@ -1,4 +1,4 @@
-"""Tables of Python values: types are given, or found in the values (T22)."""
+"""Tables of Python values. Types are given, or inferred from the values (T22)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.util.exceptions import ValidationException
 
 
 def table_of_elements(elements: Iterable[Any], schema: DataType | Sequence[str] | None, time_zone: str) -> Rel:
-    """A relation of constants."""
+    """Return a relation of constants."""
     rows = list(elements)
     if isinstance(schema, RowType):
         return _typed(rows, schema)
@@ -27,7 +27,7 @@ def table_of_elements(elements: Iterable[Any], schema: DataType | Sequence[str] 
     names = None if schema is None else list(schema)
     tuples = [_as_tuple(row) for row in rows]
     if not tuples:
-        raise ValidationException("types cannot be found in no elements at all: give a schema")
+        raise ValidationException("types cannot be inferred without elements: pass a schema")
     width = max(map(len, tuples))
     if names is None:
         names = _names(rows[0], width)
@@ -84,7 +84,7 @@ def _column_type(values: list[Any]) -> DataType:
 
 
 def infer_type(value: Any) -> DataType:  # noqa: C901 - a case for each type
-    """The SQL type of a Python value: int is BIGINT, float is DOUBLE, str is STRING."""
+    """Return the SQL type of a Python value: int is BIGINT, float is DOUBLE, str is STRING."""
     match value:
         case None:
             return DataTypes.NULL()
@@ -118,4 +118,4 @@ def infer_type(value: Any) -> DataType:  # noqa: C901 - a case for each type
             names = [f"f{i}" for i in range(len(value))] if names and names[0] == "_1" else names
             pairs = zip(names, map(infer_type, value), strict=True)
             return DataTypes.ROW([DataTypes.FIELD(name, one) for name, one in pairs])
-    raise ValidationException(f"{value!r} of type {type(value).__name__} has no SQL type: give a schema")
+    raise ValidationException(f"{value!r} of type {type(value).__name__} has no SQL type: pass a schema")

@@ -1,4 +1,4 @@
-"""Methods of a table environment about catalogs as objects, modules, and tables of pandas."""
+"""Methods of a table environment for catalog objects, modules, and pandas."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _CORE = "core"
 
 
 class ObjectsOfEnvironment:
-    """Catalogs, modules, pandas."""
+    """The methods for catalogs, modules and pandas."""
 
     catalogs: CatalogManager
 
     if TYPE_CHECKING:
 
         def from_elements(self, elements: Any, schema: Any = None, verify_schema: bool = True) -> Table:
-            """A table of Python values."""
+            """Create a table of Python values."""
 
     # Catalogs
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
-        """An empty catalog."""
+        """Create an empty catalog."""
         self._check_new(catalog_name)
         options = catalog_descriptor.configuration.to_dict()
         database = options.get("default-database", "default")
         self.catalogs.catalogs[catalog_name] = InMemoryCatalog({database: Database()}, database, options)
 
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
-        """Make a catalog known under a name."""
+        """Register a catalog under a name."""
         self._check_new(catalog_name)
         self.catalogs.catalogs[catalog_name] = catalog.content
 
@@ -48,7 +48,7 @@ class ObjectsOfEnvironment:
             raise CatalogException(f"Catalog {name} already exists.")
 
     def drop_function(self, path: str) -> bool:
-        """Forget a function of a catalog; whether there was one."""
+        """Drop a function of a catalog. Return whether it existed."""
         *prefix, name = parse_path(path)
         catalog, database, function = self.catalogs.qualify((*prefix, name.lower()))
         found = self.catalogs.catalogs.get(catalog)
@@ -58,21 +58,21 @@ class ObjectsOfEnvironment:
         return found.databases[database].functions.pop(function, None) is not None
 
     def list_materialized_tables(self) -> list[str]:
-        """None: tables are not materialized here."""
+        """Return an empty list: there are no materialized tables here."""
         return []
 
     # Modules
 
     def list_modules(self) -> list[str]:
-        """The modules whose functions are looked up."""
+        """Return the modules in use."""
         return [entry.name() for entry in self.list_full_modules() if entry.used()]
 
     def list_full_modules(self) -> list[ModuleEntry]:
-        """All modules: there is only `core`, with the built-in functions."""
+        """Return all modules. The only one is `core`, with the built-in functions."""
         return [ModuleEntry(_CORE, True)]
 
     def use_modules(self, *module_names: str) -> None:
-        """Only `core` can be used, and it always is."""
+        """Set the modules in use. Only `core` exists, and it is always in use."""
         unknown = [name for name in module_names if name != _CORE]
         if unknown:
             raise ValidationException(f"No module with name '{unknown[0]}' exists")
@@ -80,7 +80,7 @@ class ObjectsOfEnvironment:
             raise ValidationException("the module 'core' has the built-in functions and cannot be left out")
 
     def load_module(self, module_name: str, module: Module) -> None:
-        """Modules other than `core` do not exist: functions of your own go into a catalog."""
+        """Raise an error: `core` is the only module. Register your own functions in a catalog."""
         if module_name == _CORE:
             raise ValidationException("A module with name 'core' already exists")
         raise ValidationException(
@@ -88,7 +88,7 @@ class ObjectsOfEnvironment:
         )
 
     def unload_module(self, module_name: str) -> None:
-        """`core` stays; there is no other module."""
+        """Raise an error: `core` is the only module, and it cannot be unloaded."""
         if module_name == _CORE:
             raise ValidationException("the module 'core' has the built-in functions and cannot be unloaded")
         raise ValidationException(f"No module with name '{module_name}' exists")
@@ -96,9 +96,9 @@ class ObjectsOfEnvironment:
     # pandas
 
     def from_pandas(self, pdf: Any, schema: Any = None, splits_num: int = 1) -> Table:
-        """A table of a pandas DataFrame. `schema` is a row type, or the names or the types of the columns.
+        """Create a table from a pandas DataFrame. `schema` is a row type, or the column names or types.
 
-        The rows are read by one task, whatever `splits_num` is.
+        One task reads the rows; `splits_num` has no effect.
         """
         data = pa.Table.from_pandas(pdf, preserve_index=False)
         if isinstance(schema, RowType):
@@ -117,7 +117,7 @@ class ObjectsOfEnvironment:
 
 
 def parse_path(path: str) -> tuple[str, ...]:
-    """The parts of a path; backticks quote.
+    """Return the parts of a path, which may have backticks.
 
     >>> parse_path("a.`b.c`.d")
     ('a', 'b.c', 'd')
@@ -141,7 +141,7 @@ def _rows(data: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def sql_type(one: pa.DataType) -> DataType:  # noqa: C901 - a case for each type
-    """The SQL type of a column.
+    """Return the SQL type of an Arrow column.
 
     >>> sql_type(pa.list_(pa.int32()))
     ARRAY<INT>

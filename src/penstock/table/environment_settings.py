@@ -1,4 +1,4 @@
-"""In which mode tables are run."""
+"""The settings of a table environment."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class EnvironmentSettings:
 
     @staticmethod
     def new_instance() -> Builder:
-        """A builder."""
+        """Create a builder."""
         return Builder()
 
     @staticmethod
     def in_streaming_mode() -> EnvironmentSettings:
-        """Streaming mode, the default."""
+        """Create settings for streaming mode, the default."""
         return EnvironmentSettings()
 
     @staticmethod
     def in_batch_mode() -> EnvironmentSettings:
-        """Batch mode."""
+        """Create settings for batch mode."""
         return EnvironmentSettings(streaming=False)
 
     def is_streaming_mode(self) -> bool:
@@ -48,7 +48,7 @@ class EnvironmentSettings:
 
 
 class Builder:
-    """Collects settings."""
+    """Builds the settings."""
 
     def __init__(self) -> None:
         self._streaming = True
@@ -57,32 +57,32 @@ class Builder:
         self._database = "default_database"
 
     def in_streaming_mode(self) -> Builder:
-        """Streaming mode."""
+        """Use streaming mode."""
         self._streaming = True
         return self
 
     def in_batch_mode(self) -> Builder:
-        """Batch mode."""
+        """Use batch mode."""
         self._streaming = False
         return self
 
     def with_configuration(self, config: Configuration) -> Builder:
-        """Options."""
+        """Set options."""
         self._configuration = config
         return self
 
     def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Builder:
-        """The name of the first catalog."""
+        """Set the name of the default catalog."""
         self._catalog = built_in_catalog_name
         return self
 
     def with_built_in_database_name(self, built_in_database_name: str) -> Builder:
-        """The name of its database."""
+        """Set the name of the default database."""
         self._database = built_in_database_name
         return self
 
     def build(self) -> EnvironmentSettings:
-        """The settings."""
+        """Build the settings."""
         return EnvironmentSettings(
             streaming=self._streaming,
             configuration=self._configuration,

@@ -8,7 +8,7 @@ __all__ = ["ExplainDetail"]
 
 
 class ExplainDetail(Enum):
-    """Accepted by `explain`; changelog modes are always part of a plan here."""
+    """The arguments of `explain`. Here, a plan always shows changelog modes."""
 
     ESTIMATED_COST = 0
     CHANGELOG_MODE = 1

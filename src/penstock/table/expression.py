@@ -1,6 +1,6 @@
 """Expressions of the Table API, under PyFlink's names: `col("a") + 1`, `col("name").upper_case`.
 
-An expression says what is meant; names and types are looked up when a table uses it.
+An expression is unresolved: names and types are looked up when a table uses it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 
 def node_of(value: Any) -> ast.Node:
-    """The unresolved form of an expression or a Python value."""
+    """Return the unresolved node of an expression or a Python value."""
     return value.node if isinstance(value, Expression) else ast.Literal(value)
 
 
 def call(name: str, *arguments: Any, options: tuple[Any, ...] = ()) -> Expression[Any]:
-    """A call of a built-in function."""
+    """Call a built-in function."""
     return Expression(ast.FunctionCall(name, tuple(map(node_of, arguments)), options=options))
 
 
@@ -64,7 +64,7 @@ def _method(name: str) -> Any:
 
 
 def _part(unit: str) -> Any:
-    """``col.year``: a length of time for a number, else a part of a time."""
+    """Return the property for a unit: of a number it is an interval, otherwise a part of a time."""
 
     def get(self: Expression[Any]) -> Expression[Any]:
         if isinstance(self.node, ast.Literal) and isinstance(self.node.value, (int, float)):
@@ -117,7 +117,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 
 
 class Expression(Generic[T]):
-    """Something that can be computed for a row, or for a group of rows."""
+    """A computation for a row, or for a group of rows."""
 
     __slots__ = ("node",)
 
@@ -161,29 +161,29 @@ class Expression(Generic[T]):
     # Names, types, order
 
     def alias(self, name: str, *extra_names: str) -> Expression[T]:
-        """The expression with a name (or, of a table function, with names)."""
+        """Name the expression, or the columns of a table function."""
         return Expression(ast.Named(self.node, (name, *extra_names)))
 
     def cast(self, data_type: DataType) -> Expression[Any]:
-        """The value in another type; fails if it cannot be converted."""
+        """Convert the value to another type. The job fails if that is not possible."""
         return Expression(ast.Cast(self.node, data_type))
 
     def try_cast(self, data_type: DataType) -> Expression[Any]:
-        """The value in another type; NULL if it cannot be converted."""
+        """Convert the value to another type, or to NULL if that is not possible."""
         return Expression(ast.Cast(self.node, data_type, or_null=True))
 
     @property
     def asc(self) -> Expression[T]:
-        """In ascending order."""
+        """Sort in ascending order."""
         return Expression(ast.SortItem(self.node))
 
     @property
     def desc(self) -> Expression[T]:
-        """In descending order."""
+        """Sort in descending order."""
         return Expression(ast.SortItem(self.node, descending=True))
 
     def as_argument(self, name: str) -> Expression[T]:
-        """A named argument of a function."""
+        """Use the expression as a named argument of a function."""
         return Expression(ast.Named(self.node, (name,)))
 
     # Logic
@@ -194,19 +194,19 @@ class Expression(Generic[T]):
     if_null = _method("IFNULL")
 
     def then(self, if_true: Any, if_false: Any) -> Expression[Any]:
-        """One of two values."""
+        """Return one of two values, depending on this condition."""
         return call("IF", self, if_true, if_false)
 
     def between(self, lower_bound: Any, upper_bound: Any) -> Expression[bool]:
-        """Whether the value is within bounds, both included."""
+        """Whether the value is within inclusive bounds."""
         return call("BETWEEN", self, lower_bound, upper_bound)
 
     def not_between(self, lower_bound: Any, upper_bound: Any) -> Expression[bool]:
-        """Whether the value is outside of bounds."""
+        """Whether the value is outside inclusive bounds."""
         return call("NOT", self.between(lower_bound, upper_bound))
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression[bool]:
-        """Whether the value is among others, or in a column of a table."""
+        """Whether the value is one of the others, or in a column of a table."""
         query = getattr(first_element_or_table, "as_subquery", None)
         if query is not None:
             return Expression(ast.Subquery("IN", query, (self.node,)))
@@ -231,14 +231,14 @@ class Expression(Generic[T]):
 
     @property
     def distinct(self) -> Expression[T]:
-        """The aggregate over distinct values: ``col("a").sum.distinct``."""
+        """Aggregate only distinct values: ``col("a").sum.distinct``."""
         node = self.node
         if not isinstance(node, (ast.FunctionCall, ast.UserFunctionCall)):
             raise TypeError("distinct is for aggregates: col('a').count.distinct")
         return Expression(_replace(node, distinct=True))
 
     def over(self, alias: Any) -> Expression[T]:
-        """The aggregate over a window of rows, which `over_window` has named."""
+        """Aggregate over a window of rows that is named in `over_window`."""
         return Expression(ast.FunctionCall("$OVER", (self.node, node_of(alias))))
 
     # Windows
@@ -258,7 +258,7 @@ class Expression(Generic[T]):
     round, truncate = _method("ROUND"), _method("TRUNCATE")
 
     def log(self, base: Any = None) -> Expression[float]:
-        """The logarithm, natural unless a base is given."""
+        """Return the logarithm. The default base is e."""
         return call("LN", self) if base is None else call("LOG", base, self)
 
     # Text
@@ -299,23 +299,23 @@ class Expression(Generic[T]):
     sha384, sha512, sha2 = _property("SHA384"), _property("SHA512"), _method("SHA2")
 
     def position(self, haystack: Any) -> Expression[int]:
-        """Where the text begins in another one, from 1."""
+        """Return the position of the text in another one, from 1."""
         return call("POSITION", self, haystack)
 
     def locate(self, s: Any, pos: Any = None) -> Expression[int]:
-        """Where the text begins in another one, looked for from a position on."""
+        """Return the position of the text in another one, from a start position on."""
         return call("LOCATE", self, s) if pos is None else call("LOCATE", self, s, pos)
 
     def trim(self, character: Any = None) -> Expression[str]:
-        """Without blanks, or some character, at both ends."""
+        """Remove spaces, or another character, from both ends."""
         return _trimmed(self, character, "BOTH")
 
     def trim_leading(self, character: Any = None) -> Expression[str]:
-        """Without blanks, or some character, at the beginning."""
+        """Remove spaces, or another character, from the start."""
         return _trimmed(self, character, "LEADING")
 
     def trim_trailing(self, character: Any = None) -> Expression[str]:
-        """Without blanks, or some character, at the end."""
+        """Remove spaces, or another character, from the end."""
         return _trimmed(self, character, "TRAILING")
 
     # Time
@@ -328,11 +328,11 @@ class Expression(Generic[T]):
     to_date, to_time, to_timestamp = _property("TO_DATE"), _property("$TO_TIME"), _property("TO_TIMESTAMP")
 
     def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression[int]:
-        """A part of a time."""
+        """Return a part of a time."""
         return call("EXTRACT", self, options=(time_interval_unit.name,))
 
     def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression[Any]:
-        """Rounded down, of a time to a unit."""
+        """Round down; a time to a unit."""
         return (
             call("FLOOR", self)
             if time_interval_unit is None
@@ -340,7 +340,7 @@ class Expression(Generic[T]):
         )
 
     def ceil(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression[Any]:
-        """Rounded up, of a time to a unit."""
+        """Round up; a time to a unit."""
         return (
             call("CEIL", self)
             if time_interval_unit is None
@@ -373,7 +373,7 @@ class Expression(Generic[T]):
     bitmap_to_string = _method("BITMAP_TO_STRING")
 
     def get(self, name_or_index: str | int) -> Expression[Any]:
-        """A field of a row."""
+        """Return a field of a row."""
         return call("FIELD", self, options=(name_or_index,))
 
     def __getitem__(self, index: Any) -> Expression[Any]:
@@ -388,7 +388,7 @@ class Expression(Generic[T]):
         return call("IS JSON", self, options=((json_type or JsonType.VALUE).name,))
 
     def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression[bool]:
-        """Whether there is something at a path."""
+        """Whether the JSON has a value at a path."""
         return call("JSON_EXISTS", self, path, options=((on_error or JsonExistsOnError.FALSE).name,))
 
     def json_value(
@@ -400,7 +400,7 @@ class Expression(Generic[T]):
         on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
         default_on_error: Any = None,
     ) -> Expression[Any]:
-        """The scalar at a path."""
+        """Return the scalar at a path."""
         options = (returning_type or VarCharType(), on_empty.name, default_on_empty, on_error.name, default_on_error)
         return call("JSON_VALUE", self, path, options=options)
 
@@ -411,7 +411,7 @@ class Expression(Generic[T]):
         on_empty: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
         on_error: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
     ) -> Expression[Any]:
-        """The JSON at a path."""
+        """Return the JSON at a path."""
         return call("JSON_QUERY", self, path, options=(wrapping_behavior.name, on_empty.name, on_error.name))
 
 
@@ -427,7 +427,7 @@ def _replace(node: Any, **changes: Any) -> ast.Node:
 
 
 def describe(node: ast.Node) -> str:
-    """An expression as text, for messages and for names of columns."""
+    """Return an expression as text, for messages and column names."""
     match node:
         case ast.Ref():
             return ".".join(node.path)

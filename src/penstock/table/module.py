@@ -1,4 +1,4 @@
-"""Modules: where functions come from. There is one, with the built-in functions."""
+"""Modules, which provide functions. The only one is `core`, with the built-in functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class Module:
-    """A set of functions. Only the module `core` exists here; functions of your own go into the catalog."""
+    """A set of functions. Only the module `core` exists here; register your own functions in the catalog."""
 
 
 @dataclass(frozen=True, order=True)
 class ModuleEntry:
-    """A module that is loaded, and whether its functions are looked up.
+    """A loaded module, and whether it is in use.
 
     >>> ModuleEntry("core", True).name()
     'core'

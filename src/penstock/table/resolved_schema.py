@@ -1,4 +1,4 @@
-"""Schemas with all types known: what a result or a table shows of its columns."""
+"""Resolved schemas, in which all types are known."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Column:
 
     @staticmethod
     def physical(name: str, data_type: DataType) -> PhysicalColumn:
-        """A column that is stored."""
+        """Create a physical column."""
         return PhysicalColumn(name, data_type)
 
     @staticmethod
     def computed(name: str, resolved_expression: Any) -> ComputedColumn:
-        """A column that is computed."""
+        """Create a computed column."""
         return ComputedColumn(name, resolved_expression.type, resolved_expression)
 
     @staticmethod
     def metadata(name: str, data_type: DataType, metadata_key: str | None, is_virtual: bool) -> MetadataColumn:
-        """A column with metadata of the connector."""
+        """Create a column with metadata of the connector."""
         return MetadataColumn(name, data_type, metadata_key, is_virtual)
 
     def get_name(self) -> str:
@@ -83,12 +83,12 @@ class Column:
 
 @dataclass(frozen=True)
 class PhysicalColumn(Column):
-    """A column that is stored."""
+    """A physical column."""
 
 
 @dataclass(frozen=True)
 class ComputedColumn(Column):
-    """A column that is computed."""
+    """A computed column."""
 
     expression: Any = None
 
@@ -138,7 +138,7 @@ class WatermarkSpec:
 
     @staticmethod
     def of(rowtime_attribute: str, watermark_expression: Any) -> WatermarkSpec:
-        """A watermark."""
+        """Create a watermark specification."""
         return WatermarkSpec(rowtime_attribute, watermark_expression)
 
     def get_rowtime_attribute(self) -> str:
@@ -160,7 +160,7 @@ class UniqueConstraint(Constraint):
 
     @staticmethod
     def primary_key(name: str, columns: Sequence[str]) -> UniqueConstraint:
-        """A primary key."""
+        """Create a primary key."""
         return UniqueConstraint(name, tuple(columns))
 
     def get_name(self) -> str:
@@ -187,12 +187,12 @@ class ResolvedSchema:
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
-        """A schema of columns."""
+        """Create a schema from columns."""
         return ResolvedSchema(tuple(columns))
 
     @staticmethod
     def physical(column_names: Sequence[str], column_data_types: Sequence[DataType]) -> ResolvedSchema:
-        """A schema of stored columns."""
+        """Create a schema of physical columns."""
         pairs = zip(column_names, column_data_types, strict=True)
         return ResolvedSchema(tuple(PhysicalColumn(name, data_type) for name, data_type in pairs))
 

@@ -8,7 +8,7 @@ __all__ = ["ResultKind"]
 
 
 class ResultKind(Enum):
-    """SUCCESS has nothing to show, SUCCESS_WITH_CONTENT has rows."""
+    """SUCCESS has no rows, SUCCESS_WITH_CONTENT has rows."""
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1

@@ -29,7 +29,7 @@ __all__ = ["AggregatedTable", "FlatAggregateTable"]
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """A user's function, its arguments and the names for its columns."""
+    """A user-defined function with its arguments and column names."""
 
     function: Any
     arguments: tuple[ast.Node, ...]
@@ -37,12 +37,12 @@ class _Applied:
 
     @property
     def node(self) -> ast.Node:
-        """The call."""
+        """Return the call."""
         return ast.UserFunctionCall(self.function, self.arguments)
 
 
 def _applied(func: Any, relation: Rel, kind: str, what: str) -> _Applied:
-    """Examine the argument of a method: a function, which gets whole rows, or a call of one."""
+    """Parse the argument of a method: a function, which gets whole rows, or a call of one."""
     if isinstance(func, UserDefinedFunctionWrapper):
         columns = tuple(ast.ColumnAt(index, name) for index, name in enumerate(relation.names))
         row = ast.FunctionCall("$ROW_OF", columns, options=tuple(relation.names))
@@ -69,7 +69,7 @@ def _result_names(applied: _Applied) -> list[str]:
     if applied.names:
         if len(applied.names) != len(names):
             raise ValidationException(
-                f"function '{applied.function.name}' has {len(names)} columns, {len(applied.names)} names are given"
+                f"function '{applied.function.name}' has {len(names)} columns, {len(applied.names)} names were given"
             )
         return list(applied.names)
     return names
@@ -85,7 +85,7 @@ def _flattened(value: Expr) -> list[Expr]:
 
 
 def map_rows(relation: Rel, func: Any, binder: Binder) -> Rel:
-    """One row for each row: the fields of what the function gives."""
+    """Return one row for each row, with the fields of the function's result."""
     applied = _applied(func, relation, "scalar", "map")
     value = binder.bind(applied.node, Scope.of(relation.fields))
     computed = build.project(relation, [value], ["$row"])
@@ -93,7 +93,7 @@ def map_rows(relation: Rel, func: Any, binder: Binder) -> Rel:
 
 
 def flat_map_rows(relation: Rel, func: Any, binder: Binder) -> Rel:
-    """Any number of rows for each row: those of a table function."""
+    """Return the rows that a table function yields for each row."""
     applied = _applied(func, relation, "table", "flat_map")
     joined = apply_table_function(
         relation,
@@ -109,7 +109,7 @@ def flat_map_rows(relation: Rel, func: Any, binder: Binder) -> Rel:
 
 
 def join_lateral(relation: Rel, call: Any, predicate: Any, binder: Binder, *, outer: bool) -> Rel:
-    """Every row with each row of a table function."""
+    """Join each row with the rows of a table function."""
     what = "left_outer_join_lateral" if outer else "join_lateral"
     applied = _applied(call, relation, "table", what)
     joined = apply_table_function(
@@ -125,13 +125,13 @@ def join_lateral(relation: Rel, call: Any, predicate: Any, binder: Binder, *, ou
     twice = next((name for name in joined.names if joined.names.count(name) > 1), None)
     if twice is not None:
         raise ValidationException(
-            f"join relations with ambiguous names: [{twice}]: rename the function's columns by alias()"
+            f"join relations with ambiguous names: [{twice}]: rename the function's columns with alias()"
         )
     if predicate is None:
         return joined
     condition = binder.condition(node_of(predicate), Scope.of(joined.fields), "a join condition")
     if outer and not build.always_true(condition):
-        raise ValidationException("left_outer_join_lateral takes no other predicate than lit(True)")
+        raise ValidationException("left_outer_join_lateral supports only the predicate lit(True)")
     return build.filter_rows(joined, condition)
 
 
@@ -139,22 +139,22 @@ def join_lateral(relation: Rel, call: Any, predicate: Any, binder: Binder, *, ou
 
 
 class AggregatedTable:
-    """Keys and the columns of an aggregate function; choose among them with `select`."""
+    """Keys and the columns of an aggregate function. Next, call `select`."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def select(self, *fields: Expression[Any]) -> Table:
-        """Computed columns of the result."""
+        """Compute columns from the result."""
         return self._table.select(*fields)
 
 
 class FlatAggregateTable(AggregatedTable):
-    """Keys and the columns of a table aggregate function; choose among them with `select`."""
+    """Keys and the columns of a table aggregate function. Next, call `select`."""
 
 
 def aggregate_groups(relation: Rel, keys: Sequence[ast.Node], func: Any, binder: Binder) -> Rel:
-    """Keys, then the fields of what an aggregate function gives."""
+    """Return the keys, then the fields of an aggregate function's result."""
     applied = _applied(func, relation, "aggregate", "aggregate")
     scope = Scope.of(relation.fields)
     bound, names = _bound_keys(keys, binder, scope)
@@ -168,7 +168,7 @@ def aggregate_groups(relation: Rel, keys: Sequence[ast.Node], func: Any, binder:
 def aggregate_windows(
     relation: Rel, window: GroupWindowSpec, keys: Sequence[ast.Node], func: Any, binder: Binder
 ) -> Rel:
-    """Keys, then the fields of what an aggregate function gives, then start, end and time of the window."""
+    """Return the keys, then the fields of an aggregate function's result, then start, end and time of the window."""
     applied = _applied(func, relation, "aggregate", "aggregate")
     scope = Scope.of(relation.fields)
     bound, names = _bound_keys(keys, binder, scope)
@@ -185,7 +185,7 @@ def aggregate_windows(
 
 
 def flat_aggregate_groups(relation: Rel, keys: Sequence[ast.Node], func: Any, binder: Binder) -> Rel:
-    """Keys, then the columns of a table aggregate function."""
+    """Return the keys, then the columns of a table aggregate function."""
     applied = _applied(func, relation, "table aggregate", "flat_aggregate")
     scope = Scope.of(relation.fields)
     bound, names = _bound_keys(keys, binder, scope)

@@ -1,4 +1,4 @@
-"""Schemas as they are written down: columns, watermark, primary key; resolved when a table is used."""
+"""Unresolved schemas: columns, watermark, primary key. They are resolved when a table is used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UnresolvedColumn:
 
     @property
     def is_physical(self) -> bool:
-        """Whether the connector has it."""
+        """Whether the column is physical."""
         return self.expression is None and not self.is_metadata
 
 
@@ -55,7 +55,7 @@ class Schema:
 
     @staticmethod
     def new_builder() -> SchemaBuilder:
-        """A builder."""
+        """Create a builder."""
         return SchemaBuilder()
 
 
@@ -70,7 +70,7 @@ class SchemaBuilder:
         return self
 
     def from_schema(self, unresolved_schema: Schema) -> SchemaBuilder:
-        """All columns of another schema, and its watermark and key."""
+        """Add all columns of another schema, and its watermark and key."""
         for column in unresolved_schema.columns:
             self._add(column)
         self._schema = replace(
@@ -81,21 +81,21 @@ class SchemaBuilder:
         return self
 
     def from_row_data_type(self, data_type: RowType) -> SchemaBuilder:
-        """The fields of a row type as columns."""
+        """Add the fields of a row type as columns."""
         return self.from_fields(data_type.field_names(), data_type.field_types())
 
     def from_fields(self, field_names: list[str], field_data_types: list[DataType]) -> SchemaBuilder:
-        """Columns by names and types."""
+        """Add columns by names and types."""
         for name, data_type in zip(field_names, field_data_types, strict=True):
             self.column(name, data_type)
         return self
 
     def column(self, column_name: str, data_type: DataType | str) -> SchemaBuilder:
-        """A physical column; the type may be text."""
+        """Add a physical column. The type may be text."""
         return self._add(UnresolvedColumn(column_name, data_type))
 
     def column_by_expression(self, column_name: str, expr: Expression[Any] | str) -> SchemaBuilder:
-        """A computed column."""
+        """Add a computed column."""
         return self._add(UnresolvedColumn(column_name, expression=_unresolved(expr)))
 
     def column_by_metadata(
@@ -105,27 +105,27 @@ class SchemaBuilder:
         metadata_key: str | None = None,
         is_virtual: bool = False,
     ) -> SchemaBuilder:
-        """A column with metadata of the connector."""
+        """Add a column with metadata of the connector."""
         return self._add(
             UnresolvedColumn(column_name, data_type, metadata_key=metadata_key, is_metadata=True, is_virtual=is_virtual)
         )
 
     def watermark(self, column_name: str, watermark_expr: Expression[Any] | str) -> SchemaBuilder:
-        """Make a column the rowtime."""
+        """Declare the rowtime column and its watermark."""
         self._schema = replace(self._schema, watermark=UnresolvedWatermark(column_name, _unresolved(watermark_expr)))
         return self
 
     def primary_key(self, *column_names: str) -> SchemaBuilder:
-        """The primary key, which is not enforced."""
+        """Set the primary key, which is not enforced."""
         return self.primary_key_named(f"PK_{'_'.join(column_names)}", *column_names)
 
     def primary_key_named(self, constraint_name: str, *column_names: str) -> SchemaBuilder:
-        """The same with a name."""
+        """Set the primary key with a name."""
         self._schema = replace(self._schema, primary_key=column_names, key_name=constraint_name)
         return self
 
     def build(self) -> Schema:
-        """The schema."""
+        """Build the schema."""
         return self._schema
 
 

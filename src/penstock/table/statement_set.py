@@ -17,37 +17,37 @@ __all__ = ["StatementSet"]
 
 
 class StatementSet:
-    """Collects INSERTs; scans that they share are made once."""
+    """Collects INSERTs. They share their common scans."""
 
     def __init__(self, t_env: TableEnvironment) -> None:
         self._t_env = t_env
         self._inserts: list[Insert] = []
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
-        """A pipeline."""
+        """Add a pipeline."""
         self._inserts.append(table_pipeline.insert)
         return self
 
     def add_insert(self, target_path_or_descriptor: Any, table: Table, overwrite: bool = False) -> StatementSet:
-        """A table into another one."""
+        """Add an INSERT of a table into another one."""
         return self.add(table.insert_into(target_path_or_descriptor, overwrite))
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
-        """An INSERT INTO statement."""
+        """Add an INSERT INTO statement."""
         self._inserts.append(self._t_env.parse_insert(stmt))
         return self
 
     def execute(self) -> TableResult:
-        """Start the job; the set is empty afterwards."""
+        """Start the job. Afterwards the set is empty."""
         inserts = self._take()
         return self._t_env.execute_inserts(inserts)
 
     def attach_as_datastream(self) -> None:
-        """Let the next execution of the stream environment run the INSERTs, too."""
+        """Add the INSERTs to the next job of the stream environment."""
         self._t_env.attach(self._take())
 
     def explain(self, *extra_details: Any) -> str:
-        """The plan of the job."""
+        """Return the plan of the job."""
         return self._t_env.explain_plans([(insert.relation, insert) for insert in self._inserts])
 
     def print_explain(self, *extra_details: Any) -> None:

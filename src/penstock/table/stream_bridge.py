@@ -1,6 +1,6 @@
-"""Between streams and tables (T110 to T112).
+"""Conversions between streams and tables (T110 to T112).
 
-It imports both sides of the bridge: streams, and the plan of tables.
+This module imports both sides: streams, and the plan of tables.
 """
 
 from __future__ import annotations
@@ -59,26 +59,26 @@ class StreamOrigin:
     upsert: bool = False
 
     def __call__(self, planner: Planner) -> Transformation:
-        """Records as columns."""
+        """Return the records as columns."""
         source = self.stream.get_transformation()
         operator = InputConversionOperator(self.names, self.places, self.types, with_rowtime=self.with_rowtime)
         return planner.one_input(source, operator, "DataStreamToTable", parallelism=parallelism_of(source))
 
 
 def stream_relation(stream: DataStream, schema: Schema | None, mode: ChangelogMode, resolver: Any, name: str) -> Rel:
-    """A stream as a relation."""
+    """Return a stream as a relation."""
     schema = schema or Schema()
     upsert = mode == ChangelogMode.upsert()
     if upsert and not schema.primary_key:
         raise ValidationException(
-            "from_changelog_stream() in upsert mode needs a key: give a Schema with .primary_key(...)"
+            "from_changelog_stream() in upsert mode needs a key: pass a Schema with .primary_key(...)"
         )
     derived = _derived_columns(stream.get_type())
     if not any(column.is_physical for column in schema.columns):
         if derived is None:
             raise ValidationException(
-                f"the columns of stream '{stream.get_name()}' are not known: declare its output type "
-                "(output_type=Types.ROW_NAMED(...)) or give a Schema with columns"
+                f"the columns of stream '{stream.get_name()}' are unknown: declare its output type "
+                "(output_type=Types.ROW_NAMED(...)) or pass a Schema with columns"
             )
         columns = tuple(UnresolvedColumn(column, type_) for column, type_ in derived)
         schema = replace(schema, columns=columns + schema.columns)
@@ -88,7 +88,7 @@ def stream_relation(stream: DataStream, schema: Schema | None, mode: ChangelogMo
     physical = [column for column in stored if column.is_physical]
     metadata = [column for column in stored if not column.is_physical]
     if any(column.metadata_key != "rowtime" for column in metadata) or len(metadata) > 1:
-        raise ValidationException("a stream has one metadata column: 'rowtime', the timestamp of each record")
+        raise ValidationException("the only metadata column of a stream is 'rowtime', the timestamp of each record")
     names, places = _places([column.name for column in physical], derived, stream.get_type())
     changelog = INSERT_ONLY if mode == ChangelogMode.insert_only() else ALL_CHANGES
     types = tuple(column.type for column in physical)
@@ -136,7 +136,7 @@ def _data_type(type_: TypeInformation) -> DataType | None:
 def _places(
     names: list[str], derived: list[tuple[str, DataType]] | None, type_: TypeInformation
 ) -> tuple[tuple[str, ...] | None, tuple[int, ...]]:
-    """The fields of records by name and by position."""
+    """Return the fields of records by name and by position."""
     if derived is None:
         return tuple(names), tuple(range(len(names)))
     known = [name for name, _ in derived]
@@ -150,7 +150,7 @@ def _places(
 
 
 def _source_watermark(schema: Schema) -> str | None:
-    """The rowtime column if the stream's own watermarks are taken over."""
+    """Return the rowtime column if it uses the stream's own watermarks."""
     spec = schema.watermark
     if spec is None:
         return None
@@ -163,7 +163,7 @@ def _source_watermark(schema: Schema) -> str | None:
 
 
 def table_stream(planner: Planner, env: Any, relation: Rel, mode: ChangelogMode) -> DataStream:
-    """A relation as a stream of rows with names and kinds."""
+    """Return a relation as a stream of rows with names and kinds."""
     relation = planner.optimize(relation)
     changes = planner.changelog(relation)
     if mode == ChangelogMode.insert_only() and not changes.insert_only:
@@ -208,7 +208,7 @@ def schema_and_names(given: Sequence[Any]) -> tuple[Schema | None, list[str]]:
 
 
 def values_of(type_: TypeInformation) -> Callable[[Row], Any]:
-    """From a table's row to a record of a type: a row, a tuple, or the only value."""
+    """Return the conversion from a table's row to a record of a type: a row, a tuple, or the only value."""
     if isinstance(type_, RowTypeInfo):
         names = type_.get_field_names()
         return lambda row: Row(**dict(zip(names, row, strict=True)))

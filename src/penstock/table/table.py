@@ -1,6 +1,6 @@
 """Tables of the Table API: immutable descriptions of relations (T6).
 
-It imports the builders of all its methods.
+This module imports the builders of all its methods.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Expr_ = Expression[Any]
 
 
 class Table:
-    """A relation, and the environment that runs it. Methods check their arguments at once and return a new table."""
+    """A relation and its environment. Methods check their arguments at once and return a new table."""
 
     def __init__(self, relation: Rel, t_env: TableEnvironment) -> None:
         self._relation = relation
@@ -60,7 +60,7 @@ class Table:
     # Columns
 
     def select(self, *fields: Expr_) -> Table:
-        """Computed columns; with an aggregate among them, one row for the whole table."""
+        """Compute columns. With an aggregate, the result is one row for the whole table."""
         nodes = [node_of(field) for field in fields]
         binder = self.binder()
         if any(has_aggregate(node, binder) for node in nodes):
@@ -68,7 +68,7 @@ class Table:
         return self.with_relation(_select(self._relation, nodes, binder))
 
     def alias(self, field: str, *fields: str) -> Table:
-        """Other names for the columns; for fewer names than columns, for the first ones."""
+        """Rename the columns, or the first ones if there are fewer names."""
         names = [field, *fields]
         if len(names) > len(self._relation.fields):
             raise ValidationException("Aliasing more fields than we actually have.")
@@ -77,7 +77,7 @@ class Table:
         return self.with_relation(build.rename(self._relation, [*names, *self._relation.names[len(names) :]]))
 
     def add_columns(self, *fields: Expr_) -> Table:
-        """More columns after the others."""
+        """Add columns after the existing ones."""
         names = self._relation.names
         added = self.select(col_star(), *fields)
         new = added._relation.names[len(names) :]
@@ -87,7 +87,7 @@ class Table:
         return added
 
     def add_or_replace_columns(self, *fields: Expr_) -> Table:
-        """Columns in the place of those of the same name, others after."""
+        """Replace the columns with the same names, and add the others."""
         added = _select(self._relation, [node_of(field) for field in fields], self.binder())
         names = list(self._relation.names)
         expressions: list[ast.Node] = [ast.Ref((name,)) for name in names]
@@ -100,7 +100,7 @@ class Table:
         return self.select(*(Expression(node) for node in expressions))
 
     def rename_columns(self, *fields: Expr_) -> Table:
-        """Some columns under other names: ``col("a").alias("b")``."""
+        """Rename some columns: ``col("a").alias("b")``."""
         names = list(self._relation.names)
         for field in fields:
             node = node_of(field)
@@ -113,7 +113,7 @@ class Table:
         return self.with_relation(build.rename(self._relation, names))
 
     def drop_columns(self, *fields: Expr_) -> Table:
-        """All columns but some."""
+        """Drop some columns."""
         dropped = [describe(node_of(field)) for field in fields]
         for name in dropped:
             if name not in self._relation.names:
@@ -124,103 +124,103 @@ class Table:
     # Rows
 
     def filter(self, predicate: Expression[bool]) -> Table:
-        """Rows for which a condition is TRUE."""
+        """Keep the rows for which a condition is TRUE."""
         condition = self.binder().condition(node_of(predicate), self.scope(), "WHERE")
         return self.with_relation(build.filter_rows(self._relation, condition))
 
     where = filter  # noqa: A003 - PyFlink's name
 
     def distinct(self) -> Table:
-        """Every row once."""
+        """Remove duplicate rows."""
         return self.with_relation(build.distinct(self._relation))
 
     def group_by(self, *fields: Expr_) -> GroupedTable:
-        """Groups of rows; select their keys and aggregates next."""
+        """Group rows. Next, select keys and aggregates."""
         return GroupedTable(self, [node_of(field) for field in fields])
 
     def window(self, window: GroupWindow) -> GroupWindowedTable:
-        """Rows in windows: ``Tumble.over(lit(5).minutes).on(col("ts")).alias("w")``; group them next."""
+        """Group rows in windows: ``Tumble.over(lit(5).minutes).on(col("ts")).alias("w")``. Next, call ``group_by``."""
         from penstock.table.windowed_table import GroupWindowedTable
 
         return GroupWindowedTable(self, window)
 
     def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
-        """Names for windows of rows; ``col("a").sum.over(col("w"))`` is next."""
+        """Name windows of rows. Next, use them with ``col("a").sum.over(col("w"))``."""
         from penstock.table.windowed_table import OverWindowedTable
 
         return OverWindowedTable(self, over_windows)
 
     def order_by(self, *fields: Expr_) -> Table:
-        """Sorted rows: ``col("a").desc``."""
+        """Sort the rows: ``col("a").desc``."""
         from penstock.table.windowed_table import sorted_table
 
         return sorted_table(self, fields)
 
     def offset(self, offset: int) -> Table:
-        """Without the first rows."""
+        """Skip the first rows."""
         from penstock.table.windowed_table import limited_table
 
         return limited_table(self, offset, None)
 
     def fetch(self, fetch: int) -> Table:
-        """The first rows."""
+        """Keep the first rows."""
         from penstock.table.windowed_table import limited_table
 
         return limited_table(self, 0, fetch)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """The first rows after an offset."""
+        """Keep the first rows after an offset."""
         return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
 
     def join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
-        """Pairs of rows for which a condition is TRUE (T70). Names of columns must differ."""
+        """Join the rows of both tables for which a condition is TRUE (T70). Column names must differ."""
         return self._joined("INNER", right, join_predicate)
 
     def left_outer_join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
-        """The same; left rows without a partner stay, with NULL (T71)."""
+        """Like :meth:`join`, but keep left rows without a match, with NULL (T71)."""
         return self._joined("LEFT", right, join_predicate)
 
     def right_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
-        """The same; right rows without a partner stay, with NULL (T71)."""
+        """Like :meth:`join`, but keep right rows without a match, with NULL (T71)."""
         return self._joined("RIGHT", right, join_predicate)
 
     def full_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
-        """The same; rows of both sides without a partner stay, with NULL (T71)."""
+        """Like :meth:`join`, but keep rows of both sides without a match, with NULL (T71)."""
         return self._joined("FULL", right, join_predicate)
 
     def _joined(self, kind: str, right: Table, predicate: Expression[bool] | None) -> Table:
         self._check_same_environment(right)
         twice = next((name for name in self._relation.names if name in right._relation.names), None)
         if twice is not None:
-            raise ValidationException(f"join relations with ambiguous names: [{twice}]: rename columns by alias()")
+            raise ValidationException(f"join relations with ambiguous names: [{twice}]: rename columns with alias()")
         scope = Scope.of([*self._relation.fields, *right._relation.fields])
         condition = None if predicate is None else node_of(predicate)
         relation, _ = join_relations(self._relation, right._relation, kind, scope, self.binder(), condition=condition)
         return self.with_relation(relation)
 
     def union_all(self, right: Table) -> Table:
-        """The rows of both tables."""
+        """Return the rows of both tables, with duplicates."""
         self._check_same_environment(right)
         return self.with_relation(build.union_all([self._relation, right._relation], "UNION ALL"))
 
     def union(self, right: Table) -> Table:
-        """The different rows of both tables; in batch mode only (T131)."""
+        """Return the distinct rows of both tables. Only in batch mode (T131)."""
         return self._set_operation("UNION", right, keeps_all=False)
 
     def intersect(self, right: Table) -> Table:
-        """The different rows that are in both tables; in batch mode only."""
+        """Return the distinct rows that are in both tables. Only in batch mode."""
         return self._set_operation("INTERSECT", right, keeps_all=False)
 
     def intersect_all(self, right: Table) -> Table:
-        """The rows that are in both tables, as often as they are in both; in batch mode only."""
+        """Return the rows that are in both tables, with duplicates. Only in batch mode."""
         return self._set_operation("INTERSECT", right, keeps_all=True)
 
     def minus(self, right: Table) -> Table:
-        """The different rows that the other table does not have; in batch mode only."""
+        """Return the distinct rows that are not in the other table. Only in batch mode."""
         return self._set_operation("EXCEPT", right, keeps_all=False)
 
     def minus_all(self, right: Table) -> Table:
-        """The rows that are here more often than in the other table; in batch mode only."""
+        """Remove each row of the other table once. Only in batch mode."""
         return self._set_operation("EXCEPT", right, keeps_all=True)
 
     def _set_operation(self, name: str, right: Table, *, keeps_all: bool) -> Table:
@@ -234,51 +234,51 @@ class Table:
     # Functions over rows and groups
 
     def map(self, func: Any) -> Table:
-        """One row for each row: a scalar function of the whole row, or a call of one (T105)."""
+        """Map each row with a scalar function of the whole row, or a call of one (T105)."""
         return self.with_relation(map_rows(self._relation, func, self.binder()))
 
     def flat_map(self, func: Any) -> Table:
-        """The rows that a table function makes of each row (T105)."""
+        """Replace each row with the rows of a table function (T105)."""
         return self.with_relation(flat_map_rows(self._relation, func, self.binder()))
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """One row of an aggregate function for the whole table (T105)."""
+        """Aggregate the whole table to one row (T105)."""
         return GroupedTable(self, []).aggregate(func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
-        """The rows of a table aggregate function for the whole table (T105)."""
+        """Aggregate the whole table with a table aggregate function (T105)."""
         return GroupedTable(self, []).flat_aggregate(func)
 
     def join_lateral(self, table_function_call: Any, join_predicate: Expression[bool] | None = None) -> Table:
-        """Every row with each row that a table function makes of it (T76)."""
+        """Join each row with the rows of a table function (T76)."""
         relation = join_lateral(self._relation, table_function_call, join_predicate, self.binder(), outer=False)
         return self.with_relation(relation)
 
     def left_outer_join_lateral(
         self, table_function_call: Any, join_predicate: Expression[bool] | None = None
     ) -> Table:
-        """The same; rows for which the function yields nothing stay, with NULL (T76)."""
+        """Like :meth:`join_lateral`, but keep rows for which the function yields nothing, with NULL (T76)."""
         relation = join_lateral(self._relation, table_function_call, join_predicate, self.binder(), outer=True)
         return self.with_relation(relation)
 
     # Results
 
     def execute(self) -> TableResult:
-        """Run the query; its rows are collected from the result."""
+        """Run the query. Collect its rows from the result."""
         return self._t_env.execute_query(self._relation)
 
     def insert_into(self, table_path_or_descriptor: Any, overwrite: bool = False) -> TablePipeline:
-        """A pipeline that writes the table into another one."""
+        """Return a pipeline that writes the table to another one."""
         from penstock.table.table_pipeline import TablePipeline
 
         return TablePipeline(self, table_path_or_descriptor, self._t_env, overwrite=overwrite)
 
     def execute_insert(self, table_path_or_descriptor: Any, overwrite: bool = False) -> TableResult:
-        """Write the table into another one."""
+        """Write the table to another one."""
         return self.insert_into(table_path_or_descriptor, overwrite).execute()
 
     def explain(self, *extra_details: Any) -> str:
-        """The plan of the query."""
+        """Return the plan of the query."""
         return self._t_env.explain_plans([(self._relation, None)])
 
     def print_explain(self, *extra_details: Any) -> None:
@@ -286,7 +286,7 @@ class Table:
         sys.stdout.write(self.explain(*extra_details) + "\n")
 
     def to_pandas(self) -> Any:
-        """The final rows as a pandas DataFrame."""
+        """Return the final rows as a pandas DataFrame."""
         import pandas as pd
 
         rows: list[list[Any]] = []
@@ -304,7 +304,7 @@ class Table:
         return TableSchema(self._relation.names, [field.type for field in self._relation.fields])
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """Names and types of the columns."""
+        """Return the names and types of the columns."""
         return resolved_schema(self._relation)
 
     def print_schema(self) -> None:
@@ -312,7 +312,7 @@ class Table:
         sys.stdout.write(f"{self.get_resolved_schema()}\n")
 
     def __str__(self) -> str:
-        """The name of a temporary view of this table, for SQL: ``f"SELECT * FROM {table}"``."""
+        """Return the name of a temporary view of this table, for SQL: ``f"SELECT * FROM {table}"``."""
         if self._view is None:
             self._view = self._t_env.create_unnamed_view(self)
         return self._view
@@ -320,10 +320,10 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({', '.join(self._relation.names)})"
 
-    # Inside
+    # Internals
 
     def as_subquery(self, scope: Any) -> Rel:
-        """The relation, for expressions that ask whether a value is in a table."""
+        """Return the relation, for expressions that check whether a value is in a table."""
         return self._relation
 
     @property
@@ -346,14 +346,14 @@ class Table:
 
 
 class GroupedTable:
-    """Rows in groups."""
+    """A grouped table. Next, call `select`, `aggregate` or `flat_aggregate`."""
 
     def __init__(self, table: Table, keys: Sequence[ast.Node]) -> None:
         self._table = table
         self._keys = list(keys)
 
     def select(self, *fields: Expr_) -> Table:
-        """Keys and aggregates of each group."""
+        """Select keys and aggregates of each group."""
         table = self._table
         binder, scope = table.binder(), table.scope()
         bound = [binder.bind(unnamed(key), scope) for key in self._keys]
@@ -371,20 +371,20 @@ class GroupedTable:
         )
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """One row of an aggregate function for each group; choose columns with `select` (T105)."""
+        """Aggregate each group to one row. Next, call `select` (T105)."""
         table = self._table
         relation = aggregate_groups(table._relation, self._keys, func, table.binder())
         return AggregatedTable(table.with_relation(relation))
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
-        """The rows of a table aggregate function for each group; choose columns with `select` (T105)."""
+        """Aggregate each group with a table aggregate function. Next, call `select` (T105)."""
         table = self._table
         relation = flat_aggregate_groups(table._relation, self._keys, func, table.binder())
         return FlatAggregateTable(table.with_relation(relation))
 
 
 def _with_keys(node: ast.Node, keys: dict[str, ast.Node]) -> ast.Node:
-    """Names of computed group keys stand for the keys."""
+    """Replace the names of computed group keys with the keys."""
 
     def change(one: ast.Node) -> ast.Node | None:
         return keys.get(one.path[0]) if isinstance(one, ast.Ref) and len(one.path) == 1 else None
@@ -402,7 +402,7 @@ def _select(relation: Rel, nodes: Sequence[ast.Node], binder: Binder) -> Rel:
 
 
 def expand_columns(node: ast.Node, relation: Rel) -> list[ast.Node]:
-    """Stars, column ranges and rows that are taken apart."""
+    """Expand stars, column ranges and flattened rows."""
     match node:
         case ast.Star():
             return [ast.Ref((name,)) for name in relation.names]
@@ -451,12 +451,12 @@ def _flattened(node: ast.Node, relation: Rel) -> list[ast.Node]:
 
 
 def unnamed(node: ast.Node) -> ast.Node:
-    """An expression without its alias."""
+    """Return an expression without its alias."""
     return node.operand if isinstance(node, ast.Named) else node
 
 
 def name_of(node: ast.Node, position: int) -> str:
-    """The name of a column: its alias, the name of the column it is, or `_c0`."""
+    """Return the name of a column: its alias, the name of the referenced column, or `_c0`."""
     match node:
         case ast.Named():
             return node.names[0]
@@ -468,7 +468,7 @@ def name_of(node: ast.Node, position: int) -> str:
 
 
 def unique_names(names: list[str]) -> list[str]:
-    """Computed columns are numbered from 0, whatever columns stand between them."""
+    """Number computed columns from 0, regardless of the columns between them."""
     result, computed = [], 0
     for name in names:
         if name.startswith("_c") and name[2:].isdigit():
@@ -483,12 +483,12 @@ def unique_names(names: list[str]) -> list[str]:
 
 
 def col_star() -> Expression[Any]:
-    """All columns."""
+    """Refer to all columns."""
     return Expression(ast.Star())
 
 
 def __getattr__(name: str) -> Any:
-    """PyFlink's place for the tables with windows, which import this module."""
+    """Return the windowed tables, which PyFlink has in this module, but which import it here."""
     if name in ("GroupWindowedTable", "OverWindowedTable", "WindowGroupedTable"):
         from penstock.table import windowed_table
 

@@ -1,4 +1,4 @@
-"""Options of tables, all by key (T7)."""
+"""The options of tables, by key (T7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNITS = {
 
 
 class TableConfig:
-    """Options; unknown keys are accepted."""
+    """The options of a table environment. Unknown keys are accepted."""
 
     def __init__(self) -> None:
         self._options: dict[str, str] = {}
@@ -40,13 +40,13 @@ class TableConfig:
         return TableConfig()
 
     def attach(self, env: StreamExecutionEnvironment) -> None:
-        """Options that are the environment's own go there, too."""
+        """Also set the options that belong to the environment there."""
         self._env = env
 
     def set(self, key: str, value: str) -> TableConfig:
         """Set an option."""
         if not all(isinstance(one, str) for one in (key, value)):
-            raise TypeError("keys and values of options are strings")
+            raise TypeError("keys and values of options must be strings")
         self._options[key] = value
         if self._env is not None and not key.startswith("table."):
             configuration = Configuration()
@@ -57,7 +57,7 @@ class TableConfig:
         return self
 
     def reset(self, key: str | None = None) -> None:
-        """Forget an option, or all."""
+        """Reset an option, or all."""
         if key is None:
             self._options.clear()
         else:
@@ -80,7 +80,7 @@ class TableConfig:
         return dict(self._options)
 
     def get_local_timezone(self) -> str:
-        """The session's time zone; that of the machine unless set."""
+        """Return the session's time zone. The default is that of the machine."""
         return self._zone()
 
     def set_local_timezone(self, timezone_id: str) -> None:
@@ -107,7 +107,7 @@ class TableConfig:
         return int(self.get("table.generated-code.max-length", "4000"))
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
-        """Nothing is generated here, so this has no effect."""
+        """Accepted without effect: no code is generated here."""
         self.set("table.generated-code.max-length", str(max_generated_code_length))
 
     def get_python_executable(self) -> str:
@@ -141,7 +141,7 @@ class TableConfig:
 
 
 def machine_time_zone() -> str:
-    """The name of the machine's time zone, UTC if it has none."""
+    """Return the name of the machine's time zone, or UTC if it has none."""
     name = os.environ.get("TZ") or ""
     if not name and Path("/etc/localtime").is_symlink():
         name = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
@@ -152,7 +152,7 @@ def machine_time_zone() -> str:
 
 
 def milliseconds(text: str) -> int:
-    """A length of time with its unit.
+    """Parse a duration with a unit.
 
     >>> milliseconds("5 s"), milliseconds("200"), milliseconds("1 d")
     (5000, 200, 86400000)

@@ -1,4 +1,4 @@
-"""Descriptors: tables written down in Python, without DDL."""
+"""Descriptors: tables defined in Python, without DDL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FormatDescriptor:
 
     @staticmethod
     def for_format(format: str) -> FormatDescriptorBuilder:  # noqa: A002 - PyFlink's name
-        """A builder for a format."""
+        """Create a builder for a format."""
         return FormatDescriptorBuilder(FormatDescriptor(format))
 
     def get_format(self) -> str:
@@ -30,19 +30,19 @@ class FormatDescriptor:
 
 
 class FormatDescriptorBuilder:
-    """Collects options."""
+    """Collects the options of a format."""
 
     def __init__(self, descriptor: FormatDescriptor) -> None:
         self._descriptor = descriptor
 
     def option(self, key: Any, value: Any) -> FormatDescriptorBuilder:
-        """One option of the format."""
+        """Set an option of the format."""
         options = {**self._descriptor.get_options(), option_key(key): option_text(value)}
         self._descriptor = replace(self._descriptor, _options=options)
         return self
 
     def build(self) -> FormatDescriptor:
-        """The descriptor."""
+        """Build the descriptor."""
         return self._descriptor
 
 
@@ -57,7 +57,7 @@ class TableDescriptor:
 
     @staticmethod
     def for_connector(connector: str) -> TableDescriptorBuilder:
-        """A builder for a table of a connector."""
+        """Create a builder for a table of a connector."""
         return TableDescriptorBuilder(TableDescriptor({"connector": connector}))
 
     def get_schema(self) -> Schema | None:
@@ -80,18 +80,18 @@ class TableDescriptorBuilder:
         self._descriptor = descriptor
 
     def schema(self, schema: Schema) -> TableDescriptorBuilder:
-        """The schema."""
+        """Set the schema."""
         self._descriptor = replace(self._descriptor, _schema=schema)
         return self
 
     def option(self, key: Any, value: Any) -> TableDescriptorBuilder:
-        """One option of the connector."""
+        """Set an option of the connector."""
         options = {**self._descriptor.get_options(), option_key(key): option_text(value)}
         self._descriptor = replace(self._descriptor, _options=options)
         return self
 
     def format(self, format: str | FormatDescriptor, format_option: Any = None) -> TableDescriptorBuilder:  # noqa: A002
-        """The format; its options get the name of the format in front."""
+        """Set the format. Its options are prefixed with its name."""
         descriptor = FormatDescriptor(format) if isinstance(format, str) else format
         name = "format" if format_option is None else option_key(format_option)
         prefix = name.removesuffix("format") + descriptor.get_format() if name != "format" else descriptor.get_format()
@@ -101,17 +101,17 @@ class TableDescriptorBuilder:
         return self
 
     def partitioned_by(self, *partition_keys: str) -> TableDescriptorBuilder:
-        """The partition columns."""
+        """Set the partition columns."""
         self._descriptor = replace(self._descriptor, _partition_keys=partition_keys)
         return self
 
     def comment(self, comment: str) -> TableDescriptorBuilder:
-        """A comment."""
+        """Set the comment."""
         self._descriptor = replace(self._descriptor, _comment=comment)
         return self
 
     def build(self) -> TableDescriptor:
-        """The descriptor."""
+        """Build the descriptor."""
         return self._descriptor
 
 
@@ -120,10 +120,10 @@ FormatDescriptor.Builder = FormatDescriptorBuilder  # type: ignore[attr-defined]
 
 
 def option_key(key: Any) -> str:
-    """The key of an option, given as text or as a ConfigOption."""
+    """Return the key of an option, given as text or as a ConfigOption."""
     return key if isinstance(key, str) else str(key.key())
 
 
 def option_text(value: Any) -> str:
-    """The value of an option as text."""
+    """Return the value of an option as text."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

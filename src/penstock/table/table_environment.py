@@ -1,6 +1,6 @@
-"""Where table programs begin: names, statements, execution (T1 to T7).
+"""The entry point of table programs: names, statements, execution (T1 to T7).
 
-It imports one module per group of methods: catalogs, statements, execution, bridges.
+This module imports one module for each group of methods: catalogs, statements, execution, bridges.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["StreamTableEnvironment", "TableEnvironment", "parse_path"]
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A query on its way into a table."""
+    """A query and the table it writes to."""
 
     relation: Rel
     sink: TableSink
@@ -57,7 +57,7 @@ class Insert:
 
 
 class TableEnvironment(ObjectsOfEnvironment):
-    """Creates tables, keeps names and options, runs statements."""
+    """Creates tables, manages names and options, and runs statements."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
         self._env = env
@@ -71,7 +71,7 @@ class TableEnvironment(ObjectsOfEnvironment):
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration | None = None) -> TableEnvironment:
-        """An environment of its own."""
+        """Create a separate environment."""
         if isinstance(environment_settings, Configuration):
             mode = environment_settings.get_string("execution.runtime-mode", "STREAMING")
             environment_settings = EnvironmentSettings(
@@ -86,19 +86,19 @@ class TableEnvironment(ObjectsOfEnvironment):
     def from_elements(
         self, elements: Iterable[Any], schema: DataType | Sequence[str] | None = None, verify_schema: bool = True
     ) -> Table:
-        """A table of Python values: rows as tuples, lists, dicts or Rows (T22)."""
+        """Create a table of Python values: rows as tuples, lists, dicts or Rows (T22)."""
         return Table(table_of_elements(elements, schema, self._config.get_local_timezone()), self)
 
     def from_path(self, path: str) -> Table:
-        """A table or view by its name."""
+        """Return a table or view by its name."""
         return Table(self.relation_of(parse_path(path)), self)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
-        """A table that has no name."""
+        """Create a table without a name."""
         return Table(self.resolver().scan(self._anonymous(), _entry(descriptor)), self)
 
     def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
-        """Give a table a name, for as long as the environment lives."""
+        """Register a table under a name, as long as the environment lives."""
         table = table_or_data_stream
         if not isinstance(table, Table):
             table = self._table_of_stream(table_or_data_stream, *fields_or_schema)
@@ -112,7 +112,7 @@ class TableEnvironment(ObjectsOfEnvironment):
         return name
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool | None = False) -> bool:
-        """Give a table a name in the catalog."""
+        """Register a table under a name in the catalog."""
         entry = ViewEntry(table._relation)
         return self.catalogs.create(
             parse_path(view_path), entry, temporary=False, ignore_if_exists=bool(ignore_if_exists)
@@ -124,7 +124,7 @@ class TableEnvironment(ObjectsOfEnvironment):
         descriptor: TableDescriptor,
         ignoreIfExists: bool | None = False,  # noqa: N803 - PyFlink's name
     ) -> None:
-        """A table of a connector, for as long as the environment lives."""
+        """Create a table of a connector, as long as the environment lives."""
         self.catalogs.create(
             parse_path(path), _entry(descriptor), temporary=True, ignore_if_exists=bool(ignoreIfExists)
         )
@@ -135,7 +135,7 @@ class TableEnvironment(ObjectsOfEnvironment):
         descriptor: TableDescriptor,
         ignoreIfExists: bool | None = False,  # noqa: N803 - PyFlink's name
     ) -> bool:
-        """A table of a connector in the catalog."""
+        """Create a table of a connector in the catalog."""
         return self.catalogs.create(
             parse_path(path), _entry(descriptor), temporary=False, ignore_if_exists=bool(ignoreIfExists)
         )
@@ -157,13 +157,13 @@ class TableEnvironment(ObjectsOfEnvironment):
     # Functions
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
-        """A function under a name that needs no catalog in front."""
+        """Register a function under a name without a catalog."""
         from penstock.table.udf import as_function
 
         self.catalogs.system_functions[name.lower()] = as_function(function, name)
 
     def create_temporary_function(self, path: str, function: Any) -> None:
-        """A function of the current database, for as long as the environment lives."""
+        """Register a function in the current database, as long as the environment lives."""
         from penstock.table.udf import as_function
 
         *prefix, name = parse_path(path)
@@ -187,7 +187,7 @@ class TableEnvironment(ObjectsOfEnvironment):
         return sorted(self.catalogs.catalogs[self.catalogs.current_catalog].databases)
 
     def list_tables(self) -> list[str]:
-        """Tables and views of the current database."""
+        """Return the tables and views of the current database."""
         return self.catalogs.names()
 
     def list_views(self) -> list[str]:
@@ -205,7 +205,7 @@ class TableEnvironment(ObjectsOfEnvironment):
         return sorted(names | set(catalogs.database(catalogs.current_catalog, catalogs.current_database).functions))
 
     def list_functions(self) -> list[str]:
-        """All functions: built-in and user-defined."""
+        """Return all functions, built-in and user-defined."""
         from penstock.runtime.table.aggregates.registry import aggregate_names
         from penstock.runtime.table.functions.registry import scalar_function_names
 
@@ -219,7 +219,7 @@ class TableEnvironment(ObjectsOfEnvironment):
         return self.catalogs.current_database
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
-        """A catalog as an object; None if there is none of that name."""
+        """Return a catalog, or None if it does not exist."""
         found = self.catalogs.catalogs.get(catalog_name)
         return None if found is None else Catalog(catalog_name, found)
 
@@ -232,7 +232,7 @@ class TableEnvironment(ObjectsOfEnvironment):
     # SQL
 
     def sql_query(self, query: str) -> Table:
-        """A query as a table. It is checked at once and runs later (T3)."""
+        """Create a table from a query. The query is checked at once and runs later (T3)."""
         from penstock.table.sql.statements import parse_query
 
         return Table(parse_query(query, self), self)
@@ -244,13 +244,13 @@ class TableEnvironment(ObjectsOfEnvironment):
         return execute(stmt, self)
 
     def explain_sql(self, stmt: str, *extra_details: Any) -> str:
-        """The plan of a query or an INSERT."""
+        """Return the plan of a query or an INSERT."""
         from penstock.table.sql.statements import explain_statement
 
         return explain_statement(stmt, self)
 
     def create_statement_set(self) -> StatementSet:
-        """Several INSERTs as one job."""
+        """Create a set of INSERTs that run as one job."""
         return StatementSet(self)
 
     # Settings
@@ -267,7 +267,7 @@ class TableEnvironment(ObjectsOfEnvironment):
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         self._env.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
-    # Names, inside
+    # Names, internal
 
     def binder(self) -> Binder:
         return Binder(self.catalogs.find_function)
@@ -291,15 +291,13 @@ class TableEnvironment(ObjectsOfEnvironment):
         return f"*anonymous_{self._unnamed}*"
 
     def _table_of_stream(self, stream: Any, *fields_or_schema: Any) -> Table:
-        raise ValidationException(
-            f"a view is made of a Table, got {stream!r}: use a StreamTableEnvironment for streams"
-        )
+        raise ValidationException(f"a view needs a Table, got {stream!r}: use a StreamTableEnvironment for streams")
 
     # Execution
 
     @property
     def is_batch(self) -> bool:
-        """Whether queries give final results only."""
+        """Whether queries return only final results."""
         return self._batch
 
     def _planner(self) -> Planner:
@@ -342,7 +340,7 @@ class TableEnvironment(ObjectsOfEnvironment):
             if found is None:
                 raise ValidationException(f"Sink `{name}` does not exist: a table of that name was not found.")
             if not isinstance(found, TableEntry):
-                raise ValidationException(f"'{name}' is a view: nothing can be inserted into it")
+                raise ValidationException(f"'{name}' is a view: INSERT needs a table")
             entry = self.catalogs.with_options(found, hints) if hints else found
         sink, table, wanted = self.resolver().sink(name, entry)
         if columns is not None or partition:
@@ -373,7 +371,7 @@ class TableEnvironment(ObjectsOfEnvironment):
             self._env.register_sink(sink)
 
     def _submit(self, sinks: Sequence[SinkTransformation], default_name: str) -> Any:
-        """Run a job of these sinks only: those of the stream environment wait for its own execution."""
+        """Run a job of these sinks only. Those of the stream environment wait for its own execution."""
         env = self._env
         waiting = env.take_sinks()
         before = env.get_runtime_mode()
@@ -396,14 +394,14 @@ class TableEnvironment(ObjectsOfEnvironment):
 
 
 class StreamTableEnvironment(TableEnvironment):
-    """A table environment over a stream environment: tables and streams turn into each other."""
+    """A table environment for a stream environment. It converts between tables and streams."""
 
     @staticmethod
     def create(  # type: ignore[override]
         stream_execution_environment: StreamExecutionEnvironment | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> StreamTableEnvironment:
-        """An environment that shares settings and executor with a stream environment (T1)."""
+        """Create an environment that shares settings and executor with a stream environment (T1)."""
         env = stream_execution_environment
         if env is None:
             env = StreamExecutionEnvironment.get_execution_environment()
@@ -416,24 +414,24 @@ class StreamTableEnvironment(TableEnvironment):
         return StreamTableEnvironment(env, settings)
 
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
-        """A stream of inserts as a table; a Schema may add computed columns, `rowtime` and a watermark (T111)."""
+        """Convert a stream of inserts to a table. A Schema may add columns, `rowtime` and a watermark (T111)."""
         return self._table_of_stream(data_stream, *fields_or_schema)
 
     def from_changelog_stream(
         self, data_stream: DataStream, schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> Table:
-        """A stream of Rows with kinds as a table (T112)."""
+        """Convert a stream of Rows with row kinds to a table (T112)."""
         mode = changelog_mode or ChangelogMode.all()
         return Table(stream_relation(data_stream, schema, mode, self.resolver(), self._anonymous()), self)
 
     def to_data_stream(self, table: Table) -> DataStream:
-        """A table that is never updated as a stream of Rows (T110)."""
+        """Convert an insert-only table to a stream of Rows (T110)."""
         return table_stream(self._planner(), self._env, table._relation, ChangelogMode.insert_only())
 
     def to_changelog_stream(
         self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> DataStream:
-        """A table as a stream of Rows with kinds (T110)."""
+        """Convert a table to a stream of Rows with row kinds (T110)."""
         relation = table._relation
         if target_schema is not None and target_schema.columns:
             wanted = self.resolver().schema(target_schema).columns
@@ -441,11 +439,11 @@ class StreamTableEnvironment(TableEnvironment):
         return table_stream(self._planner(), self._env, relation, changelog_mode or ChangelogMode.all())
 
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
-        """A table that is never updated as a stream of rows or tuples of a type, field by field."""
+        """Convert an insert-only table to a stream of rows or tuples of a type, field by field."""
         return self.to_data_stream(table).map(values_of(type_info), type_info)
 
     def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
-        """A table as a stream of ``(True, added)`` and ``(False, removed)``."""
+        """Convert a table to a stream of ``(True, added)`` and ``(False, removed)``."""
         values = values_of(type_info)
         kept = (RowKind.INSERT, RowKind.UPDATE_AFTER)
         changes = self.to_changelog_stream(table)
@@ -454,7 +452,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _table_of_stream(self, stream: Any, *fields_or_schema: Any) -> Table:
         if not isinstance(stream, DataStream):
-            raise ValidationException(f"a table is made of a DataStream, got {stream!r}")
+            raise ValidationException(f"expected a DataStream, got {stream!r}")
         schema, names = schema_and_names(fields_or_schema)
         mode = ChangelogMode.insert_only()
         table = Table(stream_relation(stream, schema, mode, self.resolver(), self._anonymous()), self)

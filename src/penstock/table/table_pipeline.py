@@ -1,4 +1,4 @@
-"""A table on its way into another one."""
+"""Pipelines: INSERTs of a table into another one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TablePipeline"]
 
 
 class TablePipeline:
-    """An INSERT that has not been executed yet."""
+    """An INSERT that is not executed yet."""
 
     def __init__(self, table: Table, target: Any, t_env: TableEnvironment, *, overwrite: bool = False) -> None:
         self._table = table
@@ -23,11 +23,11 @@ class TablePipeline:
         self.insert = t_env.insert_into(table._relation, target, overwrite=overwrite)
 
     def execute(self) -> TableResult:
-        """Start the job; it runs on while the program goes on."""
+        """Start the job. It runs while the program continues."""
         return self._t_env.execute_inserts([self.insert])
 
     def explain(self, *extra_details: Any) -> str:
-        """The plan of the job."""
+        """Return the plan of the job."""
         return self._t_env.explain_plans([(self._table._relation, self.insert)])
 
     def print_explain(self, *extra_details: Any) -> None:
@@ -35,5 +35,5 @@ class TablePipeline:
         sys.stdout.write(self.explain(*extra_details) + "\n")
 
     def get_sink_identifier(self) -> Any:
-        """The path of the table that is written."""
+        """Return the path of the target table."""
         return self.insert.path

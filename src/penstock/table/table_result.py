@@ -1,4 +1,4 @@
-"""The result of a statement: rows that are there already, or rows of a running job (T2, T4, T5)."""
+"""The result of a statement: existing rows, or rows of a running job (T2, T4, T5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDEST = 32
 
 
 class CloseableIterator:
-    """Iterates over rows; closing it cancels the job that makes them."""
+    """Iterates over rows. Closing it cancels the job that computes them."""
 
     def __init__(self, rows: Iterator[Row], close: Callable[[], None] = lambda: None) -> None:
         self._rows = rows
@@ -40,7 +40,7 @@ class CloseableIterator:
     next = __next__
 
     def close(self) -> None:
-        """Cancel the job if it still runs."""
+        """Cancel the job if it is still running."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -76,21 +76,21 @@ class TableResult:
         self._affected = affected
         self._collected = False
         self.is_text = is_text
-        """Whether the result is one text, such as a plan, which is printed as it is."""
+        """Whether the result is one text, such as a plan, which is printed unchanged."""
 
     def get_job_client(self) -> JobClient | None:
-        """The client of the job, None if the statement needed none."""
+        """Return the client of the job, or None if the statement started none."""
         return self._client
 
     def get_result_kind(self) -> ResultKind:
         return self._kind
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """The columns of the result."""
+        """Return the columns of the result."""
         return self._schema
 
     def get_table_schema(self) -> Any:
-        """The columns of the result, in the old form."""
+        """Return the columns of the result as a TableSchema."""
         from penstock.table.table_schema import TableSchema
 
         return TableSchema(self._schema.get_column_names(), self._schema.get_column_data_types())
@@ -110,16 +110,16 @@ class TableResult:
             raise error.with_traceback(None) from None
 
     def collect(self) -> CloseableIterator:
-        """The rows, as they come. A result can be collected once."""
+        """Return the rows as they arrive. A result can be collected once."""
         if self._collected:
-            raise ValidationException("the result was collected already: execute the statement again")
+            raise ValidationException("the result is already collected: execute the statement again")
         self._collected = True
         if isinstance(self._rows, JobRows):
             return CloseableIterator(iter(self._rows), self._rows.close)
         return CloseableIterator(iter(self._rows))
 
     def print(self) -> None:
-        """Print the rows as a table; in streaming mode with a column ``op`` for their kinds."""
+        """Print the rows as a table. In streaming mode, a column ``op`` shows the row kinds."""
         if self._kind is ResultKind.SUCCESS:
             sys.stdout.write("OK\n")
             return
@@ -132,7 +132,7 @@ class TableResult:
 
 
 def print_rows(rows: Iterable[Row], schema: ResolvedSchema, *, with_kinds: bool, time_zone: str) -> None:
-    """Rows as they come, in columns whose width follows from their types, as Flink prints them."""
+    """Print rows as they arrive, in columns whose width depends on their types, as in Flink."""
     names, types = schema.get_column_names(), schema.get_column_data_types()
     collected: Iterable[Row] = rows if with_kinds else list(rows)
     if with_kinds:
@@ -195,7 +195,7 @@ def _width_of(data_type: DataType) -> int:
 
 
 def success(rows: Iterable[Row] = ()) -> TableResult:
-    """The result of a statement that has nothing to show."""
+    """Return the result of a statement without output."""
     from penstock.core.table.types import DataTypes
 
     schema = ResolvedSchema.physical(["result"], [DataTypes.STRING()])
@@ -203,7 +203,7 @@ def success(rows: Iterable[Row] = ()) -> TableResult:
 
 
 def text_content(text: str) -> TableResult:
-    """The result of a statement that has a text to show, such as EXPLAIN."""
+    """Return the result of a statement with text output, such as EXPLAIN."""
     from penstock.core.table.types import DataTypes
 
     schema = ResolvedSchema.physical(["result"], [DataTypes.STRING()])
@@ -211,6 +211,6 @@ def text_content(text: str) -> TableResult:
 
 
 def content(names: list[str], types: list[DataType], rows: Iterable[Iterable[Any]]) -> TableResult:
-    """The result of a statement that has rows to show at once."""
+    """Return the result of a statement with immediate rows."""
     schema = ResolvedSchema.physical(names, types)
     return TableResult(schema, ResultKind.SUCCESS_WITH_CONTENT, [Row(*row) for row in rows])

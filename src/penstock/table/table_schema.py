@@ -1,4 +1,4 @@
-"""The old form of a schema: names and types."""
+"""The legacy schema: names and types."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TableSchema:
 
     @classmethod
     def builder(cls) -> Builder:
-        """A builder."""
+        """Create a builder."""
         return Builder()
 
 
@@ -62,13 +62,13 @@ class Builder:
         self._schema = TableSchema()
 
     def field(self, name: str, data_type: DataType) -> Builder:
-        """One field."""
+        """Add a field."""
         self._schema.names.append(name)
         self._schema.types.append(data_type)
         return self
 
     def build(self) -> TableSchema:
-        """The schema."""
+        """Build the schema."""
         return self._schema.copy()
 
 

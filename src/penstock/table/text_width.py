@@ -6,7 +6,7 @@ import unicodedata
 
 
 def display_width(text: str) -> int:
-    """Columns on a terminal: wide characters take two.
+    """Return the number of terminal columns of a text. Wide characters take two.
 
     >>> display_width("ab"), display_width("漢字")
     (2, 4)

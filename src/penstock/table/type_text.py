@@ -1,4 +1,4 @@
-"""Types written as text: ``ROW<id BIGINT NOT NULL, tags ARRAY<STRING>>``."""
+"""Parses types in text form: ``ROW<id BIGINT NOT NULL, tags ARRAY<STRING>>``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 def parse_type(text: str) -> DataType:
-    """The type that a text stands for.
+    """Parse a type.
 
     >>> parse_type("ARRAY<DECIMAL(10, 2)> NOT NULL")
     ARRAY<DECIMAL(10, 2)> NOT NULL
@@ -73,14 +73,14 @@ def parse_type(text: str) -> DataType:
 
 
 class TypeParser:
-    """Reads types from text; ``position`` is where the text after a type begins."""
+    """Reads types from text. ``position`` is the start of the text after a type."""
 
     def __init__(self, text: str, position: int = 0) -> None:
         self._text = text
         self.position = position
 
     def peek(self) -> str | None:
-        """The next token, None at the end."""
+        """Return the next token, or None at the end."""
         found = _TOKEN.match(self._text, self.position)
         if found is None:
             rest = self._text[self.position :].strip()
@@ -112,7 +112,7 @@ class TypeParser:
             raise ValidationException(f"Could not parse type '{self._text.strip()}': '{word}' expected")
 
     def type(self) -> DataType:
-        """A type with its nullability."""
+        """Parse a type with its nullability."""
         result = self._base()
         while True:
             if self.accept("NOT", "NULL"):
@@ -237,5 +237,5 @@ class TypeParser:
 
 
 def unquote(name: str) -> str:
-    """A name without its backticks."""
+    """Return a name without its backticks."""
     return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -47,7 +47,7 @@ Types = DataType | str | Sequence[DataType | str] | None
 
 
 class UserDefinedFunctionWrapper:
-    """A user-defined function with its types. Calling it with expressions gives an expression."""
+    """A user-defined function with its types. A call with expressions returns an expression."""
 
     kind = "scalar"
 
@@ -70,40 +70,40 @@ class UserDefinedFunctionWrapper:
         self._deterministic = deterministic
 
     def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
-        """The function with names for the columns of its result: for `map`, `aggregate` and the like of a table."""
+        """Name the columns of the result, for methods such as `map` and `aggregate` of a table."""
         named = copy(self)
         named.alias_names = alias_names
         return named
 
     @property
     def can_retract(self) -> bool:
-        """Whether an aggregate function can take rows away."""
+        """Whether an aggregate function supports retraction."""
         retract = getattr(type(self.function), "retract", None)
         return self.func_type == "pandas" or retract is not ImperativeAggregateFunction.retract
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether it works on groups of rows."""
+        """Whether the function works on groups of rows."""
         return self.kind in ("aggregate", "table aggregate")
 
     @property
     def is_table(self) -> bool:
-        """Whether it gives any number of rows."""
+        """Whether the function returns any number of rows."""
         return self.kind in ("table", "table aggregate")
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether equal arguments always give equal results."""
+        """Whether the same arguments always give the same result."""
         return self.function.is_deterministic() if self._deterministic is None else self._deterministic
 
     def __call__(self, *args: Any) -> Expression[Any]:
         return Expression(ast.UserFunctionCall(self, tuple(map(node_of, args))))
 
     def check_arguments(self, count: int) -> None:
-        """Raise a ValidationException if the function does not take that many arguments."""
+        """Raise a ValidationException if the function does not accept this number of arguments."""
         try:
             parameters = inspect.signature(self.checked_method)
-        except (TypeError, ValueError):  # a builtin says nothing about its parameters
+        except (TypeError, ValueError):  # some builtins have no signature
             return
         try:
             parameters.bind(*range(count + (self.is_aggregate and self.func_type == "general")))
@@ -136,7 +136,7 @@ class UserDefinedFunctionWrapper:
 
 
 class TableFunctionWrapper(UserDefinedFunctionWrapper):
-    """A table function; its result type is a row of its columns."""
+    """A table function. Its result type is a row of its columns."""
 
     kind = "table"
 
@@ -147,12 +147,12 @@ class AggregateFunctionWrapper(UserDefinedFunctionWrapper):
     kind = "aggregate"
 
     def create_aggregate(self, types: Sequence[DataType]) -> Aggregate:
-        """Its runtime form."""
+        """Create the runtime form of the function."""
         return PandasAggregate(self, types) if self.func_type == "pandas" else UserAggregate(self, types)
 
 
 class TableAggregateFunctionWrapper(UserDefinedFunctionWrapper):
-    """A table aggregate function; its result type is a row of its columns."""
+    """A table aggregate function. Its result type is a row of its columns."""
 
     kind = "table aggregate"
 
@@ -165,7 +165,7 @@ def udf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """A scalar function: ``udf(lambda i: i + 1, result_type="BIGINT")``, or a decorator."""
+    """Define a scalar function: ``udf(lambda i: i + 1, result_type="BIGINT")``, or a decorator."""
     if func_type not in ("general", "pandas", "arrow"):
         raise InvalidProgramError(f"The func_type must be one of 'general, pandas, arrow', got {func_type}.")
 
@@ -190,7 +190,7 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """A table function: it yields any number of rows for each row."""
+    """Define a table function, which yields any number of rows for each row."""
 
     def wrap(function: Any) -> TableFunctionWrapper:
         made = _instance(function, (TableFunction,), DelegatingTableFunction)
@@ -214,7 +214,7 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """An aggregate function; ``func_type="pandas"`` is for functions of whole Series."""
+    """Define an aggregate function. Use ``func_type="pandas"`` for functions of whole Series."""
     if func_type not in ("general", "pandas"):
         raise InvalidProgramError(f"The func_type must be one of 'general, pandas', got {func_type}.")
 
@@ -248,7 +248,7 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """A table aggregate function: any number of rows for each group."""
+    """Define a table aggregate function, which emits any number of rows for each group."""
     if func_type != "general":
         raise InvalidProgramError(f"The func_type of a table aggregate function must be 'general', got {func_type}.")
 
@@ -269,7 +269,7 @@ def udtaf(
 
 
 def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
-    """Return the function in the form that the catalog keeps."""
+    """Return the function in the form that the catalog stores."""
     if isinstance(function, UserDefinedFunctionWrapper):
         return function
     if isinstance(function, type) and issubclass(function, UserDefinedFunction):
@@ -278,7 +278,7 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
         wrap = udaf if isinstance(function, AggregateFunction) else udtaf
         wrapped: UserDefinedFunctionWrapper = wrap(function, name=name)
         return wrapped
-    raise InvalidProgramError(f"'{name}' is not a user-defined function: wrap it by udf(), udtf() or udaf()")
+    raise InvalidProgramError(f"'{name}' is not a user-defined function: wrap it with udf(), udtf() or udaf()")
 
 
 def _instance(function: Any, classes: tuple[type[UserDefinedFunction], ...], delegate: Callable[[Any], Any]) -> Any:

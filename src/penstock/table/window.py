@@ -18,7 +18,7 @@ Expr_ = Expression[Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupWindow:
-    """A window with its time attribute and its name: what :meth:`Table.window` takes."""
+    """A window with its time attribute and its name, the argument of :meth:`Table.window`."""
 
     spec: GroupWindowSpec
 
@@ -28,7 +28,7 @@ class _OnTime:
     spec: GroupWindowSpec
 
     def alias(self, alias: str) -> GroupWindow:
-        """The name of the window in ``group_by`` and ``select``."""
+        """Set the name of the window in ``group_by`` and ``select``."""
         return GroupWindow(replace(self.spec, alias=alias))
 
 
@@ -38,7 +38,7 @@ class _Sized:
     lengths: dict[str, int]
 
     def on(self, time_field: Expr_) -> _OnTime:
-        """The time attribute that puts rows into windows."""
+        """Set the time attribute that assigns rows to windows."""
         return _OnTime(GroupWindowSpec(self.kind, node_of(time_field), self.lengths))
 
 
@@ -52,29 +52,29 @@ class _SlideWithSize:
 
 
 class Tumble:
-    """Windows of one size, one after the other: ``Tumble.over(lit(10).minutes).on(col("ts")).alias("w")``."""
+    """Tumbling windows: ``Tumble.over(lit(10).minutes).on(col("ts")).alias("w")``."""
 
     @classmethod
     def over(cls, size: Expr_) -> _Sized:
-        """Of this size."""
+        """Set the size of the windows."""
         return _Sized("TUMBLE", {"SIZE": _length(size, "Tumble")})
 
 
 class Slide:
-    """Windows that overlap: ``Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")``."""
+    """Sliding windows: ``Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")``."""
 
     @classmethod
     def over(cls, size: Expr_) -> _SlideWithSize:
-        """Of this size."""
+        """Set the size of the windows."""
         return _SlideWithSize(_length(size, "Slide"))
 
 
 class Session:
-    """Windows that end with a gap: ``Session.with_gap(lit(10).minutes).on(col("ts")).alias("w")``."""
+    """Session windows: ``Session.with_gap(lit(10).minutes).on(col("ts")).alias("w")``."""
 
     @classmethod
     def with_gap(cls, gap: Expr_) -> _Sized:
-        """With this gap between them."""
+        """Set the gap between windows."""
         return _Sized("SESSION", {"GAP": _length(gap, "Session")})
 
 
@@ -93,7 +93,7 @@ def _length(size: Expr_, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OverWindow:
-    """A window of rows with its name: what :meth:`Table.over_window` takes."""
+    """A window of rows with its name, the argument of :meth:`Table.over_window`."""
 
     name: str
     partition: tuple[ast.Node, ...]
@@ -109,15 +109,15 @@ class _OverOrdered:
     end: Expr_ | None = None
 
     def preceding(self, preceding: Expr_) -> _OverOrdered:
-        """Where the window begins: ``row_interval(2)``, an interval, UNBOUNDED_ROW or UNBOUNDED_RANGE."""
+        """Set the start of the window: ``row_interval(2)``, an interval, UNBOUNDED_ROW or UNBOUNDED_RANGE."""
         return replace(self, start=preceding)
 
     def following(self, following: Expr_) -> _OverOrdered:
-        """Where the window ends: CURRENT_ROW or CURRENT_RANGE."""
+        """Set the end of the window: CURRENT_ROW or CURRENT_RANGE."""
         return replace(self, end=following)
 
     def alias(self, alias: str) -> OverWindow:
-        """The name of the window in ``select``."""
+        """Set the name of the window in ``select``."""
         return OverWindow(alias, self.partition, self.order, _frame(self.start, self.end))
 
 
@@ -126,7 +126,7 @@ class _OverPartitioned:
     partition: tuple[ast.Node, ...]
 
     def order_by(self, order_by: Expr_) -> _OverOrdered:
-        """The time attribute."""
+        """Set the time attribute."""
         return _OverOrdered(self.partition, sort_item(order_by))
 
 
@@ -135,17 +135,17 @@ class Over:
 
     @classmethod
     def order_by(cls, order_by: Expr_) -> _OverOrdered:
-        """One partition."""
+        """Order all rows in one partition."""
         return _OverOrdered((), sort_item(order_by))
 
     @classmethod
     def partition_by(cls, *partition_by: Expr_) -> _OverPartitioned:
-        """A window for each key."""
+        """Partition the rows by key."""
         return _OverPartitioned(tuple(node_of(one) for one in partition_by))
 
 
 def sort_item(expression: Expr_) -> ast.SortItem:
-    """``col("a")``, ``col("a").asc`` or ``col("a").desc``."""
+    """Return the sort item of ``col("a")``, ``col("a").asc`` or ``col("a").desc``."""
     node = node_of(expression)
     if isinstance(node, ast.SortItem):
         return node

@@ -1,4 +1,4 @@
-"""Tables on the way to a result: rows in windows, rows with names for OVER windows, sorted rows."""
+"""Intermediate tables: rows in windows, rows with named OVER windows, sorted rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Expr_ = Expression[Any]
 
 
 class GroupWindowedTable:
-    """Rows in windows."""
+    """A table with windows. Next, call `group_by`."""
 
     def __init__(self, table: Table, window: GroupWindow) -> None:
         self._table = table
         self._window = window
 
     def group_by(self, *fields: Expr_) -> WindowGroupedTable:
-        """Groups of rows: by the window, and perhaps by columns."""
+        """Group rows by the window, and optionally by columns."""
         nodes = [node_of(field) for field in fields]
         window = ast.Ref((self._window.spec.alias or "",))
         if window not in nodes:
@@ -44,7 +44,7 @@ class GroupWindowedTable:
 
 
 class WindowGroupedTable:
-    """Rows in windows, by key."""
+    """A table grouped by window and keys. Next, call `select` or `aggregate`."""
 
     def __init__(self, table: Table, window: GroupWindow, keys: Sequence[ast.Node]) -> None:
         self._table = table
@@ -52,7 +52,7 @@ class WindowGroupedTable:
         self._keys = list(keys)
 
     def select(self, *fields: Expr_) -> Table:
-        """Keys, aggregates, and ``start``, ``end``, ``rowtime`` and ``proctime`` of the window."""
+        """Select keys, aggregates, and ``start``, ``end``, ``rowtime`` and ``proctime`` of the window."""
         table = self._table
         names = [name_of(key, index) for index, key in enumerate(self._keys)]
         keys = [unnamed(key) for key in self._keys]
@@ -65,21 +65,21 @@ class WindowGroupedTable:
         return table.with_relation(build.project(relation, expressions, unique))
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """One row of an aggregate function for each window and key; choose columns with `select` (T105)."""
+        """Aggregate each window and key to one row. Next, call `select` (T105)."""
         table = self._table
         relation = aggregate_windows(table.relation, self._window.spec, self._keys, func, table.binder())
         return WindowAggregatedTable(table.with_relation(relation), self._window)
 
 
 class WindowAggregatedTable(AggregatedTable):
-    """Keys, the columns of an aggregate function and the window; choose among them with `select`."""
+    """Keys, the columns of an aggregate function and the window. Next, call `select`."""
 
     def __init__(self, table: Table, window: GroupWindow) -> None:
         super().__init__(table)
         self._window = window
 
     def select(self, *fields: Expr_) -> Table:
-        """Computed columns of the result."""
+        """Compute columns from the result."""
 
         def part(node: ast.Node) -> ast.Node | None:
             place = self._window.spec.part(node)
@@ -95,14 +95,14 @@ class WindowAggregatedTable(AggregatedTable):
 
 
 class OverWindowedTable:
-    """Rows, and names for windows of rows."""
+    """A table with named OVER windows. Next, call `select`."""
 
     def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
         self._table = table
         self._windows = {window.name: window for window in windows}
 
     def select(self, *fields: Expr_) -> Table:
-        """Columns and aggregates ``.over(col("w"))``."""
+        """Select columns and aggregates ``.over(col("w"))``."""
         table = self._table
         relation = table.relation
         nodes = [ast.rewrite(node, self._over) for field in fields for node in expand_columns(node_of(field), relation)]
@@ -118,7 +118,9 @@ class OverWindowedTable:
         name = alias.path[-1] if isinstance(alias, ast.Ref) else str(getattr(alias, "value", alias))
         window = self._windows.get(name)
         if window is None:
-            raise ValidationException(f"no OVER window is called '{name}': over_window names {list(self._windows)}")
+            raise ValidationException(
+                f"the OVER window '{name}' does not exist: over_window names {list(self._windows)}"
+            )
         return ast.Over(call, window.partition, (window.order,), window.frame)
 
 
@@ -142,7 +144,7 @@ def sorted_table(table: Table, fields: Sequence[Expr_]) -> Table:
 
 
 def limited_table(table: Table, offset: int, fetch: int | None) -> Table:
-    """OFFSET and FETCH: of a sorted table they are part of the sort."""
+    """OFFSET and FETCH. In a sorted table they are part of the sort."""
     relation = table.relation
     if isinstance(relation, SortRel) and relation.fetch is None and not (offset and relation.offset):
         return table.with_relation(

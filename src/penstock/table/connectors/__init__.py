@@ -1,1 +1,1 @@
-"""Connectors of tables: one module for each, registered by `connector`."""
+"""Table connectors: one module for each, registered with `connector`."""

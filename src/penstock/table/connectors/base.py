@@ -7,9 +7,9 @@
         def source(self, table):
             return DataGenTableSource(table)
 
-A source says which row kinds it produces and makes the transformation that emits column batches with the table's
-physical columns, in order. A sink says which row kinds it takes and makes a :class:`~penstock.core.sink.Sink` whose
-writer gets column batches.
+A source declares the row kinds that it produces, and creates the transformation that emits column batches with the
+table's physical columns, in order. A sink declares the row kinds that it accepts, and creates a
+:class:`~penstock.core.sink.Sink` whose writer gets column batches.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field
 from penstock.util.exceptions import ValidationException
 
 MODULES = ("print", "blackhole", "datagen", "filesystem", "kafka", "jdbc")
-"""Modules of this package that register connectors."""
+"""The modules of this package that register connectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTable:
-    """A table as its connector sees it."""
+    """A table from the connector's view."""
 
     name: str
     fields: tuple[Field, ...]
     """The physical columns."""
     options: dict[str, str]
     primary_key: tuple[int, ...] = ()
-    """Positions of the key columns among the physical ones."""
+    """The positions of the key columns among the physical ones."""
     partition_keys: tuple[str, ...] = ()
     metadata: tuple[tuple[str, DataType], ...] = ()
-    """Key and type of the metadata columns that are wanted; they come after the physical ones."""
+    """Key and type of the requested metadata columns, which follow the physical ones."""
 
     @property
     def identity(self) -> Any:
-        """What tells one table from another one, whatever their objects."""
+        """The identity of the table, which equal tables share."""
         options = frozenset(self.options.items())
         return self.name, self.fields, options, self.primary_key, self.partition_keys, self.metadata
 
     def option(self, key: str, default: str | None = None) -> str | None:
-        """The value of an option."""
+        """Return the value of an option."""
         return self.options.get(key, default)
 
 
 class LookupFunction(ABC):
-    """Looks rows up by key, row by row, in a lookup join (T75)."""
+    """Looks up rows by key, one at a time, in a lookup join (T75)."""
 
     name: str
 
@@ -72,70 +72,70 @@ class LookupFunction(ABC):
 
     @abstractmethod
     def eval(self, *keys: Any) -> Sequence[tuple[Any, ...]]:
-        """The rows of a key."""
+        """Return the rows of a key."""
 
 
 class TableSource(ABC):
-    """Where rows come from."""
+    """A table as a source."""
 
     changelog: Changelog = INSERT_ONLY
     upsert: bool = False
-    """Whether rows are upserts and deletions by primary key, without the rows that they replace."""
+    """Whether rows are upserts and deletions by primary key, without `-U` rows."""
     parallel: bool = True
-    """Whether several tasks may read."""
+    """Whether several tasks may read in parallel."""
 
     @abstractmethod
     def create(self) -> Source:
-        """The source; its readers yield column batches."""
+        """Create the source. Its readers yield column batches."""
 
     def lookup(self, keys: Sequence[int]) -> LookupFunction | None:
-        """Looks up rows by some of the columns, given by position; None if the connector cannot."""
+        """Return the lookup by some columns, given by position, or None if it is not supported."""
         return None
 
     def project(self, columns: Sequence[int]) -> TableSource | None:
-        """The same source with some of its columns, given by position; None if that saves nothing."""
+        """Return the source with only some columns, given by position, or None if that saves nothing."""
         return None
 
 
 class TableSink(ABC):
-    """Where rows go."""
+    """A table as a sink."""
 
     accepts: str = "all"
-    """``insert``: only inserts; ``upsert``: changes by primary key, without -U; ``all``: every row kind."""
+    """``insert``: only inserts; ``upsert``: changes by primary key, without -U; ``all``: all row kinds."""
 
     rows: bool = False
-    """Whether writers get lists of Row objects with their kinds instead of column batches."""
+    """Whether writers get lists of Row objects with row kinds instead of column batches."""
 
     @abstractmethod
     def create(self) -> Sink:
-        """The sink; its writers get column batches, Rows, or what the conversion makes."""
+        """Create the sink. Its writers get column batches, Rows, or the output of the conversion."""
 
     def conversion(self) -> StreamOperator | None:
-        """An operator that turns column batches into what writers take; None if they take these or Rows."""
+        """Return the operator that converts column batches for the writers, or None if they need no conversion."""
         return None
 
 
 class ConnectorFactory:
-    """Makes sources and sinks of one connector."""
+    """Creates the sources and sinks of one connector."""
 
     options: ClassVar[dict[str, str | None]] = {}
-    """Known options and their defaults; ``...`` at the end of a key allows any that begin so."""
+    """The known options and their defaults. A key that ends with ``...`` allows all keys with that prefix."""
     required: ClassVar[Sequence[str]] = ()
     formats: ClassVar[bool] = False
-    """Whether there is a format with options of its own."""
+    """Whether there is a format with its own options."""
     metadata: ClassVar[dict[str, DataType]] = {}
-    """Metadata columns that a source can give."""
+    """The metadata columns that a source supports."""
 
     def source(self, table: ResolvedTable) -> TableSource:
-        """The table as a source."""
+        """Return the table as a source."""
         raise ValidationException(f"Connector '{table.options['connector']}' can only be used as a sink.")
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """The table as a sink."""
+        """Return the table as a sink."""
         raise ValidationException(f"Connector '{table.options['connector']}' can only be used as a source.")
 
     def check(self, table: ResolvedTable) -> None:
-        """Refuse options that are missing or unknown (T120)."""
+        """Reject missing and unknown options (T120)."""
         missing = [key for key in self.required if key not in table.options]
         if missing:
             raise ValidationException(
@@ -179,7 +179,7 @@ def load_connectors() -> None:
 
 
 def factory_for(table: ResolvedTable) -> ConnectorFactory:
-    """The factory of a table's connector, with its options checked."""
+    """Return the factory of a table's connector after checking the options."""
     load_connectors()
     name = table.options.get("connector")
     if name is None:
@@ -197,5 +197,5 @@ def factory_for(table: ResolvedTable) -> ConnectorFactory:
 
 
 def is_true(value: Any) -> bool:
-    """Whether an option is switched on."""
+    """Whether an option is true."""
     return str(value).strip().lower() == "true"

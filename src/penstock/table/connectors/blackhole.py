@@ -1,4 +1,4 @@
-"""The connector ``blackhole``: takes everything, keeps nothing."""
+"""The connector ``blackhole``: accepts all rows and drops them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class BlackHoleSink(TableSink):
     """Drops all rows."""
 
     def create(self) -> Sink:
-        """A sink that does nothing."""
+        """Create a sink that does nothing."""
         return DiscardingSink()
 
 
@@ -20,5 +20,5 @@ class BlackHoleFactory(ConnectorFactory):
     """``'connector' = 'blackhole'``"""
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """A sink."""
+        """Return the table as a sink."""
         return BlackHoleSink()

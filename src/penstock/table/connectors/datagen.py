@@ -1,4 +1,4 @@
-"""The connector ``datagen``: random or counted values, as many and as fast as wanted."""
+"""The connector ``datagen``: random or sequential values, with a count and a rate."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _CHUNK = 16_384
 _LENGTH = 100
 
 Generate = Callable[[random.Random, int], Any]
-"""A value from random numbers and the number of the row."""
+"""Creates a value from random numbers and the number of the row."""
 
 
 class DataGenSource(Source):
-    """Rows by number: the same number always gives the same row, so that a replay repeats itself."""
+    """Rows by number: the same number always gives the same row, so that replays are exact."""
 
     def __init__(self, table: ResolvedTable, count: int | None, rate: int | None) -> None:
         self._table = table
@@ -54,11 +54,11 @@ class DataGenSource(Source):
         self._rate = rate
 
     def get_boundedness(self) -> Boundedness:
-        """Bounded if there is a number of rows, or a sequence that ends."""
+        """Return whether the source is bounded, by a number of rows or by a sequence."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """Numbers in even, contiguous splits."""
+        """Create an enumerator with even, contiguous splits of the numbers."""
         enumerator = RangeEnumerator(even_splits(0, _ENDLESS if self._count is None else self._count, parallelism))
         return (
             enumerator
@@ -67,11 +67,11 @@ class DataGenSource(Source):
         )
 
     def create_reader(self) -> SourceReader:
-        """Makes rows."""
+        """Create a reader that generates rows."""
         return _DataGenReader(self._table)
 
     def initial_offset(self, split: SourceSplit) -> int:
-        """The first number of the split."""
+        """Return the first number of the split."""
         assert isinstance(split, RangeSplit)
         return split.start
 
@@ -182,14 +182,14 @@ class DataGenTableSource(TableSource):
         self._table = table
 
     def create(self) -> Source:
-        """The source."""
+        """Create the source."""
         options = self._table.options
         counts = [int(options["number-of-rows"])] if "number-of-rows" in options else []
         for field in self._table.fields:
             prefix = f"fields.{field.name}."
             if options.get(prefix + "kind") == "sequence":
                 if prefix + "start" not in options or prefix + "end" not in options:
-                    raise ValidationException(f"'{prefix}start' and '{prefix}end' are needed for a sequence")
+                    raise ValidationException(f"'{prefix}start' and '{prefix}end' are required for a sequence")
                 counts.append(int(options[prefix + "end"]) - int(options[prefix + "start"]) + 1)
         rate = int(options.get("rows-per-second", "10000"))
         return DataGenSource(self._table, min(counts) if counts else None, rate if rate < 2**31 - 1 else None)
@@ -206,5 +206,5 @@ class DataGenFactory(ConnectorFactory):
     }
 
     def source(self, table: ResolvedTable) -> TableSource:
-        """A source."""
+        """Return the table as a source."""
         return DataGenTableSource(table)

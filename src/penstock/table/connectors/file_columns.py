@@ -1,4 +1,4 @@
-"""Columns of a table that are not in its files: partitions, which are in the path, and metadata of files."""
+"""Columns that are not in the files of a table: partitions (in the path) and file metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _METADATA: dict[str, tuple[Any, Callable[[Path], Any]]] = {
 
 
 class FileColumns(BulkFormat):
-    """Another format, with these columns put between those of its files."""
+    """Adds these columns to the columns that another format reads."""
 
     def __init__(
         self,

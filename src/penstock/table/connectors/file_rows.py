@@ -1,4 +1,4 @@
-"""Rows on their way into files: batches are divided by partition and encoded as a whole, before the sink sees them."""
+"""Prepares rows for files: splits batches by partition and encodes them as a whole, before the sink."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from penstock.runtime.table.segments import Segments
 from penstock.table.formats.base import TableFormat
 
 Part = tuple[str, Any]
-"""A directory, and what goes into its file: bytes, or a batch of columns for formats that write their own files."""
+"""A directory and the data for its file: bytes, or a batch of columns for formats that write whole files."""
 
 
 class FilePartsOperator(StreamOperator):
-    """From column batches to parts of files."""
+    """Converts column batches to parts of files."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class FilePartsOperator(StreamOperator):
         self._in_columns = in_columns
 
     def process_batch(self, values: Any, timestamps: Any) -> None:
-        """One part for each directory."""
+        """Emit one part for each directory."""
         batch: ColumnBatch = values
         if not len(batch):
             return
@@ -72,29 +72,29 @@ class FilePartsOperator(StreamOperator):
 
 
 class DirectoryOfPart(BucketAssigner):
-    """The directory is the first half of a part."""
+    """Uses the directory of a part as the bucket."""
 
     def get_bucket_id(self, element: Part, context: BucketContext) -> str:
-        """The directory."""
+        """Return the directory."""
         return element[0]
 
 
 class BytesOfPart(Encoder):
-    """The bytes are the second half of a part."""
+    """Writes the bytes of a part."""
 
     def encode(self, value: Part, stream: BinaryIO) -> None:
-        """Write them."""
+        """Write the bytes."""
         stream.write(value[1])
 
 
 class ColumnsOfPart(BulkWriterFactory):
-    """Writers that take the batch of columns of a part."""
+    """Creates writers for the column batches of parts."""
 
     def __init__(self, inner: BulkWriterFactory) -> None:
         self._inner = inner
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """A writer for one file."""
+        """Create a writer for one file."""
         return _ColumnsWriter(self._inner.create(stream))
 
 

@@ -1,6 +1,6 @@
-"""The connector ``filesystem``: files of a directory, with columns in the names of subdirectories if wanted.
+"""The connector ``filesystem``: files in a directory, optionally with partition columns in the names of subdirectories.
 
-It imports one module per format.
+This module imports one module for each format.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class LinesOfMessages(LineFormat):
         self._format = table_format
 
     def decode_lines(self, lines: list[bytes], path: str) -> Any:
-        """A batch of the rows."""
+        """Decode lines to a batch of rows."""
         changes: list[Change] = self._format.decode_all([line for line in lines if line])
         return batch_of_changes(changes, self._format.fields) if changes else []
 
 
 class FilesTableSource(TableSource):
-    """Files that are there, or all that will come."""
+    """Reads the existing files, or also new ones."""
 
     def __init__(self, table: ResolvedTable, interval: int | None) -> None:
         self._table = table
@@ -59,7 +59,7 @@ class FilesTableSource(TableSource):
             self.changelog = self._format.changelog
 
     def create(self) -> Source:
-        """The source."""
+        """Create the source."""
         table = self._table
         inner: FileFormat = self._format.file_format() or LinesOfMessages(self._format)
         path = local_path(table.options["path"])
@@ -77,7 +77,7 @@ class FilesTableSource(TableSource):
         return FileSource(path, format=columns, watch_every=self._interval)
 
     def project(self, columns: Sequence[int]) -> TableSource | None:
-        """Reads some columns, if the format can leave others out; metadata columns are made anyway."""
+        """Read only some columns, if the format supports this. Metadata columns are computed anyway."""
         table, width = self._table, len(self._table.fields)
         wanted = [column for column in columns if column < width]
         if not self._format.reads_columns or not wanted or len(columns) - len(wanted) < len(table.metadata):
@@ -91,7 +91,7 @@ class FilesTableSource(TableSource):
 
 
 class FilesTableSink(TableSink):
-    """Takes inserts; files appear when a checkpoint is complete."""
+    """Accepts inserts. Files become visible when a checkpoint completes."""
 
     def __init__(self, table: ResolvedTable) -> None:
         self._table = table
@@ -100,7 +100,7 @@ class FilesTableSink(TableSink):
         self.accepts = "insert" if self._format.changelog.insert_only else "all"
 
     def conversion(self) -> StreamOperator | None:
-        """Rows become parts of files batch by batch."""
+        """Return the operator that converts batches of rows to parts of files."""
         table = self._table
         names = [field.name for field in table.fields]
         return FilePartsOperator(
@@ -112,7 +112,7 @@ class FilesTableSink(TableSink):
         )
 
     def create(self) -> Sink:
-        """The sink."""
+        """Create the sink."""
         table = self._table
         path = local_path(table.options["path"])
         config = OutputFileConfig.builder().with_part_suffix(self._format.file_suffix).build()
@@ -131,7 +131,7 @@ class FilesTableSink(TableSink):
 
 
 def _columns(table: ResolvedTable) -> tuple[list[Field], list[Field]]:
-    """Columns that are in the files, and those in the names of directories."""
+    """Return the columns in the files, and those in the names of directories."""
     known = {field.name: field for field in table.fields}
     for key in table.partition_keys:
         if key not in known:
@@ -151,7 +151,7 @@ def _bytes(text: str) -> int:
     unit = text.strip()[len(number) :].strip().lower().removesuffix("b")
     factors = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     if not number or unit not in factors:
-        raise ValidationException(f"'{text}' is not a size: write '128MB'")
+        raise ValidationException(f"'{text}' is not a size: write, for example, '128MB'")
     return int(number) * factors[unit]
 
 
@@ -177,10 +177,10 @@ class FilesystemFactory(ConnectorFactory):
     }
 
     def source(self, table: ResolvedTable) -> TableSource:
-        """A source."""
+        """Return the table as a source."""
         interval = table.option("source.monitor-interval")
         return FilesTableSource(table, None if interval is None else milliseconds(interval))
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """A sink."""
+        """Return the table as a sink."""
         return FilesTableSink(table)

@@ -38,7 +38,7 @@ def _database(options: dict[str, str]) -> Database:
 
 
 def quoted(name: str) -> str:
-    """A name of SQL as it is written.
+    """Quote a name for SQL.
 
     >>> quoted("shop.orders")
     '"shop"."orders"'
@@ -50,7 +50,7 @@ def quoted(name: str) -> str:
 
 
 class JdbcSource(Source):
-    """The rows of a table as they are when they are read: in one query, or in one for each range of a column."""
+    """Reads the current rows of a table, with one query, or with one for each range of a column."""
 
     def __init__(self, table: ResolvedTable) -> None:
         self._table = table
@@ -59,15 +59,15 @@ class JdbcSource(Source):
         self._ranges = _ranges(table)
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """A split for each query; its only unit is the whole of it."""
+        """Create an enumerator with one split per query, which is read as a whole."""
         return RangeEnumerator([RangeSplit(f"range-{place}", place, place + 1) for place in range(len(self._ranges))])
 
     def create_reader(self) -> SourceReader:
-        """Runs the queries."""
+        """Create a reader that runs the queries."""
         return _JdbcReader(self._table, self._query, self._ranges)
 
     def initial_offset(self, split: SourceSplit) -> int:
-        """The number of the query."""
+        """Return the start of the query."""
         assert isinstance(split, RangeSplit)
         return split.start
 
@@ -78,12 +78,12 @@ def _ranges(table: ResolvedTable) -> list[tuple[int, int] | None]:
         return [None]
     if not all(given):
         raise ValidationException(
-            "the options scan.partition.column, .num, .lower-bound and .upper-bound belong together: "
-            f"table '{table.name}' has some of them only"
+            "the options scan.partition.column, .num, .lower-bound and .upper-bound must be set together: "
+            f"table '{table.name}' sets only some of them"
         )
     number, low, high = (int(text or 0) for text in given[1:])
     if low > high or number < 1:
-        raise ValidationException(f"'scan.partition.*' of table '{table.name}' describes no range: {low} to {high}")
+        raise ValidationException(f"'scan.partition.*' of table '{table.name}' is not a valid range: {low} to {high}")
     step = -(-(high - low + 1) // number)
     return [(start, min(start + step - 1, high)) for start in range(low, high + 1, step)]
 
@@ -111,12 +111,12 @@ class _JdbcReader(SourceReader):
 
 
 def changes_of(rows: Sequence[Sequence[Any]], fields: Sequence[Field]) -> list[Change]:
-    """Rows of a driver as inserts, with the values that the types of the table need."""
+    """Convert rows of a driver to inserts with values of the table's types."""
     return [(INSERT, [_value(value, field.type) for value, field in zip(row, fields, strict=True)]) for row in rows]
 
 
 def _value(value: Any, type_: DataType) -> Any:
-    """SQLite has neither booleans nor times, and drivers differ in numbers."""
+    """Convert a value. SQLite has no booleans or times, and drivers differ in numbers."""
     if value is None:
         return None
     match type_:
@@ -138,17 +138,17 @@ def _value(value: Any, type_: DataType) -> Any:
 
 
 class JdbcTableSource(TableSource):
-    """A table as it is."""
+    """Reads the current content of a table."""
 
     def __init__(self, table: ResolvedTable) -> None:
         self._table = table
 
     def create(self) -> Source:
-        """The source."""
+        """Create the source."""
         return JdbcSource(self._table)
 
     def lookup(self, keys: Sequence[int]) -> LookupFunction | None:
-        """A query for each key."""
+        """Return the lookup, with one query per key."""
         table = self._table
         columns = ", ".join(quoted(field.name) for field in table.fields)
         where = " AND ".join(f"{quoted(table.fields[key].name)} = ?" for key in keys)
@@ -165,7 +165,7 @@ class JdbcTableSource(TableSource):
 
 
 class _Converter:
-    """From rows of a driver to values of the types of a table."""
+    """Converts rows of a driver to values of the table's types."""
 
     def __init__(self, types: Sequence[DataType]) -> None:
         self._types = list(types)
@@ -196,18 +196,18 @@ def _cache(table: ResolvedTable) -> LookupCache | None:
 
 
 class JdbcChangesSink(Sink):
-    """Changes into a table: upserts and deletions by key, or inserts if there is no key."""
+    """Writes changes to a table: upserts and deletions by key, or inserts without a key."""
 
     def __init__(self, table: ResolvedTable) -> None:
         self._table = table
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """Writes in groups."""
+        """Create a writer that writes in groups."""
         return _JdbcChangesWriter(self._table)
 
 
 class _JdbcChangesWriter(SinkWriter):
-    """Every group is one transaction. After a failure rows are written again: with a key that changes nothing."""
+    """Writes each group in one transaction. After a failure, rows are written again; with a key this is harmless."""
 
     def __init__(self, table: ResolvedTable) -> None:
         options = table.options
@@ -267,7 +267,7 @@ class _JdbcChangesWriter(SinkWriter):
                 return
 
     def _execute(self, connection: Any, rows: list[tuple[bool, list[Any]]]) -> None:
-        """Neighbouring rows of one kind in one call; order between kinds is kept."""
+        """Execute adjacent rows of one kind in one call, in order."""
         cursor = connection.cursor()
         start = 0
         while start < len(rows):
@@ -293,7 +293,7 @@ def _parameter(value: Any) -> Any:
 
 
 class JdbcTableSink(TableSink):
-    """Takes upserts if the table has a primary key, inserts otherwise."""
+    """Accepts upserts if the table has a primary key, inserts otherwise."""
 
     rows = True
 
@@ -302,7 +302,7 @@ class JdbcTableSink(TableSink):
         self.accepts = "upsert" if table.primary_key else "insert"
 
     def create(self) -> Sink:
-        """The sink."""
+        """Create the sink."""
         return JdbcChangesSink(self._table)
 
 
@@ -330,9 +330,9 @@ class JdbcFactory(ConnectorFactory):
     }
 
     def source(self, table: ResolvedTable) -> TableSource:
-        """A source."""
+        """Return the table as a source."""
         return JdbcTableSource(table)
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """A sink."""
+        """Return the table as a sink."""
         return JdbcTableSink(table)

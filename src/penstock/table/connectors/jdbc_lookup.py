@@ -1,4 +1,4 @@
-"""Lookups in tables of databases: a query for each key, with a cache if wanted (T75)."""
+"""Lookups in database tables: one query per key, with an optional cache (T75)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class LookupCache:
-    """The rows of the keys that were looked up last, for a while.
+    """Caches the rows of recently used keys for a limited time.
 
     >>> cache = LookupCache(max_rows=1, lifetime=None)
     >>> cache.put((1,), [("a",)])
@@ -31,7 +31,7 @@ class LookupCache:
         self._known: OrderedDict[tuple[Any, ...], tuple[float, Rows]] = OrderedDict()
 
     def get(self, key: tuple[Any, ...]) -> Rows | None:
-        """The rows of a key; None if they must be looked up."""
+        """Return the rows of a key, or None if they are not cached."""
         found = self._known.get(key)
         if found is None:
             return None
@@ -42,7 +42,7 @@ class LookupCache:
         return found[1]
 
     def put(self, key: tuple[Any, ...], rows: Rows) -> None:
-        """Remember the rows of a key, and forget the oldest key if there are too many."""
+        """Cache the rows of a key, and evict the oldest key if there are too many."""
         if not rows and not self._keeps_missing:
             return
         self._known[key] = (time.monotonic(), rows)
@@ -51,7 +51,7 @@ class LookupCache:
 
 
 class JdbcLookup(LookupFunction):
-    """The rows of a table whose key columns have some values."""
+    """Looks up the rows of a table by the values of its key columns."""
 
     def __init__(
         self, database: Database, query: str, convert: Any, adapt: Any, cache: LookupCache | None, retries: int
@@ -66,7 +66,7 @@ class JdbcLookup(LookupFunction):
         self._connection: Any = None
 
     def open(self, function_context: Any) -> None:
-        """The connection is made when it is needed."""
+        """Do nothing: the connection is opened on demand."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -75,7 +75,7 @@ class JdbcLookup(LookupFunction):
             self._connection = None
 
     def eval(self, *keys: Any) -> Rows:
-        """The rows of a key; NULL is equal to nothing."""
+        """Return the rows of a key. NULL does not equal any key."""
         if any(key is None for key in keys):
             return []
         known = None if self._cache is None else self._cache.get(keys)
@@ -94,7 +94,7 @@ class JdbcLookup(LookupFunction):
                 cursor = self._connection.cursor()
                 cursor.execute(self._query, parameters)
                 rows = cursor.fetchall()
-                self._connection.rollback()  # what is read next is not older than its query
+                self._connection.rollback()  # the next query then sees current data
             except self._database.errors:
                 if self._connection is not None:
                     with suppress(Exception):

@@ -45,7 +45,7 @@ def _instant(milliseconds: int) -> dt.datetime:
 
 
 class TopicColumns:
-    """Which columns are in the key of a record and which in its value, and how both are written."""
+    """The columns in the key and in the value of a record, and the formats of both."""
 
     def __init__(self, table: ResolvedTable, *, upsert: bool) -> None:
         options = table.options
@@ -63,7 +63,7 @@ class TopicColumns:
         prefix = options.get("key.fields-prefix", "")
         if bool(key_names) != ("key.format" in options):
             missing = "key.format" if key_names else "key.fields"
-            raise ValidationException(f"Table '{table.name}' needs the option '{missing}' as well.")
+            raise ValidationException(f"Table '{table.name}' also needs the option '{missing}'.")
         self.key_places = [names.index(name) for name in key_names]
         value_names = [name for name in names if include == "ALL" or name not in key_names]
         self.value_places = [names.index(name) for name in value_names]
@@ -78,7 +78,7 @@ class TopicColumns:
         self.upsert = upsert
 
     def decode(self, record: ConsumerRecord) -> Sequence[Change]:
-        """The changes that a record stands for."""
+        """Return the changes in a record."""
         key: Sequence[Any] = ()
         if self.key is not None:
             decoded = () if record.key is None else self.key.decode(record.key)
@@ -100,18 +100,18 @@ class TopicColumns:
         return row
 
     def encode_key(self, row: Any) -> bytes | None:
-        """The key of a record."""
+        """Return the key of a record."""
         return None if self.key is None else self.key.encode(INSERT, [row[place] for place in self.key_places])
 
     def encode_value(self, kind: int, row: Any) -> bytes | None:
-        """The value of a record; of an upsert table None for a row that is taken away."""
+        """Return the value of a record. In an upsert table, it is None for a deleted row."""
         if self.upsert and kind in (UPDATE_BEFORE, DELETE):
             return None
         return self.value.encode(kind, [row[place] for place in self.value_places])
 
 
 class _ToColumns(KafkaRecordDeserializationSchema):
-    """Records as column batches."""
+    """Converts records to column batches."""
 
     def __init__(self, table: ResolvedTable, columns: TopicColumns) -> None:
         self._columns = columns
@@ -131,7 +131,7 @@ class _ToColumns(KafkaRecordDeserializationSchema):
 
 
 class _FromRows(KafkaRecordSerializationSchema):
-    """Rows with their kinds as records."""
+    """Converts rows with row kinds to records."""
 
     def __init__(self, topic: str, columns: TopicColumns, *, fixed: bool) -> None:
         self._topic = topic
@@ -163,7 +163,7 @@ class TopicSource(TableSource):
         self.changelog = ALL_CHANGES if upsert else self._columns.value.changelog
 
     def create(self) -> Source:
-        """The source."""
+        """Create the source."""
         options = self._table.options
         builder = KafkaSource.builder().set_properties(_properties(options))
         if "topic-pattern" in options:
@@ -188,7 +188,7 @@ class TopicSink(TableSink):
         self.accepts = "upsert" if upsert else "insert" if self._columns.value.changelog.insert_only else "all"
 
     def create(self) -> Sink:
-        """The sink."""
+        """Create the sink."""
         options = self._table.options
         word = options.get("sink.delivery-guarantee", "at-least-once").lower()
         guarantees = {one.name.lower().replace("_", "-"): one for one in DeliveryGuarantee}
@@ -198,9 +198,7 @@ class TopicSink(TableSink):
         if partitioner not in ("default", "fixed", "round-robin"):
             raise ValidationException(f"'sink.partitioner' must be default, fixed or round-robin, got '{partitioner}'")
         if ";" in options["topic"]:
-            raise ValidationException(
-                f"Table '{self._table.name}' has several topics: rows can be written to one only."
-            )
+            raise ValidationException(f"Table '{self._table.name}' has several topics: a sink needs a single topic.")
         builder = (
             KafkaSink.builder()
             .set_bootstrap_servers(options["properties.bootstrap.servers"])
@@ -225,7 +223,7 @@ def _earliest() -> KafkaOffsetsInitializer:
 
 
 def _start(table: ResolvedTable) -> KafkaOffsetsInitializer:
-    """Where reading begins: ``scan.startup.mode``."""
+    """Return the starting offsets by ``scan.startup.mode``."""
     options = table.options
     mode = options.get("scan.startup.mode", "group-offsets")
     match mode:
@@ -251,7 +249,7 @@ def _start(table: ResolvedTable) -> KafkaOffsetsInitializer:
 
 
 def _end(table: ResolvedTable) -> KafkaOffsetsInitializer | None:
-    """Where reading ends: ``scan.bounded.mode``."""
+    """Return the stopping offsets by ``scan.bounded.mode``."""
     mode = table.options.get("scan.bounded.mode", "unbounded")
     match mode:
         case "unbounded":
@@ -278,7 +276,7 @@ def _required_number(table: ResolvedTable, key: str) -> int:
 
 
 def _offsets(table: ResolvedTable, key: str) -> dict[KafkaTopicPartition, int]:
-    """``partition:0,offset:42;partition:1,offset:300``"""
+    """Parse ``partition:0,offset:42;partition:1,offset:300``."""
     found: dict[KafkaTopicPartition, int] = {}
     for part in (table.option(key) or "").split(";"):
         pairs = dict(one.strip().partition(":")[::2] for one in part.split(",") if one.strip())
@@ -321,17 +319,17 @@ class KafkaFactory(ConnectorFactory):
     metadata: ClassVar[dict[str, Any]] = {key: type_ for key, (type_, _) in _METADATA.items()}
 
     def check(self, table: ResolvedTable) -> None:
-        """Besides the options, a topic."""
+        """Check the options and the topic."""
         super().check(table)
         if ("topic" in table.options) == ("topic-pattern" in table.options):
             raise ValidationException(f"Table '{table.name}' needs either 'topic' or 'topic-pattern'.")
 
     def source(self, table: ResolvedTable) -> TableSource:
-        """A source."""
+        """Return the table as a source."""
         return TopicSource(table, upsert=False)
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """A sink."""
+        """Return the table as a sink."""
         if "topic" not in table.options:
             raise ValidationException(f"Table '{table.name}' has a 'topic-pattern': a sink needs a 'topic'.")
         return TopicSink(table, upsert=False)
@@ -347,7 +345,7 @@ class UpsertKafkaFactory(ConnectorFactory):
     metadata: ClassVar[dict[str, Any]] = {key: type_ for key, (type_, _) in _METADATA.items()}
 
     def check(self, table: ResolvedTable) -> None:
-        """Besides the options, a key."""
+        """Check the options and the key."""
         super().check(table)
         if not table.primary_key:
             raise ValidationException(
@@ -356,9 +354,9 @@ class UpsertKafkaFactory(ConnectorFactory):
             )
 
     def source(self, table: ResolvedTable) -> TableSource:
-        """A source of upserts."""
+        """Return the table as a source of upserts."""
         return TopicSource(table, upsert=True)
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """A sink of upserts."""
+        """Return the table as a sink of upserts."""
         return TopicSink(table, upsert=True)

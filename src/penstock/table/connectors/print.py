@@ -23,11 +23,11 @@ class ColumnPrintSink(Sink):
         self._inner = PrintSink(identifier, to_std_err)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """Makes lines of rows."""
+        """Create a writer that formats rows as lines."""
         return _ColumnPrintWriter(self._inner.create_writer(context), self._types)
 
     def create_committer(self) -> Committer:
-        """Prints in the driver's own process."""
+        """Create a committer that prints in the driver's process."""
         return self._inner.create_committer()
 
 
@@ -51,13 +51,13 @@ class _ColumnPrintWriter(SinkWriter):
 
 
 class PrintTableSink(TableSink):
-    """Takes every row kind."""
+    """Accepts all row kinds."""
 
     def __init__(self, table: ResolvedTable) -> None:
         self._table = table
 
     def create(self) -> Sink:
-        """The sink."""
+        """Create the sink."""
         table = self._table
         return ColumnPrintSink(
             table, table.option("print-identifier"), to_std_err=is_true(table.option("standard-error", "false"))
@@ -71,5 +71,5 @@ class PrintFactory(ConnectorFactory):
     options: ClassVar[dict[str, str | None]] = {"print-identifier": None, "standard-error": "false"}
 
     def sink(self, table: ResolvedTable) -> TableSink:
-        """A sink."""
+        """Return the table as a sink."""
         return PrintTableSink(table)

@@ -21,15 +21,15 @@ class ValuesSource(Source):
         self._batch = batch
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """One split: the order of rows is part of them."""
+        """Create an enumerator with one split, to keep the order of the rows."""
         return RangeEnumerator([range_split(0, len(self._batch))])
 
     def create_reader(self) -> SourceReader:
-        """Reads by position."""
+        """Create a reader of positions."""
         return _ValuesReader(self._batch)
 
     def initial_offset(self, split: SourceSplit) -> int:
-        """The first row."""
+        """Return the position of the first row."""
         return 0
 
 
@@ -43,5 +43,5 @@ class _ValuesReader(SourceReader):
 
 
 def batch_of(columns: list[pa.Array], schema: pa.Schema) -> ColumnBatch:
-    """Columns as a batch."""
+    """Return columns as a batch."""
     return ColumnBatch(pa.RecordBatch.from_arrays(columns, schema=schema))

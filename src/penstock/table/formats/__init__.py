@@ -1,1 +1,1 @@
-"""Formats of table connectors: rows in bytes and in files, one module for each, registered by `table_format`."""
+"""Formats of table connectors, for messages and files: one module for each, registered with `table_format`."""

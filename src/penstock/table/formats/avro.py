@@ -1,4 +1,4 @@
-"""The format ``avro``: files with their schema inside, and messages in binary form."""
+"""The format ``avro``: files that contain their schema, and binary messages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _PLAIN: dict[type[DataType], Any] = {
 
 
 def avro_schema(fields: Sequence[tuple[str, DataType]], name: str = "record") -> dict[str, Any]:
-    """The Avro schema of a row; columns that may be NULL are unions."""
+    """Return the Avro schema of a row. Nullable columns are unions."""
     columns: list[dict[str, Any]] = []
     for column, type_ in fields:
         made = _avro_type(type_, f"{name}_{column}")
@@ -81,7 +81,7 @@ def _avro_type(type_: DataType, name: str) -> Any:
             return {"type": "map", "values": _nullable(type_.value_type, name)}
         case RowType():
             return avro_schema([(one.name, one.data_type) for one in type_.fields], name)
-    raise ValidationException(f"Avro has no form for values of type {type_}")
+    raise ValidationException(f"Avro does not support values of type {type_}")
 
 
 def _nullable(type_: DataType, name: str) -> Any:
@@ -91,7 +91,7 @@ def _nullable(type_: DataType, name: str) -> Any:
 
 @table_format("avro")
 class AvroFormat(TableFormat):
-    """Records with the fields of the table; files may have others in another order."""
+    """Records with the fields of the table. Files may have other fields, in another order."""
 
     options: ClassVar[dict[str, str | None]] = {
         "codec": "snappy",
@@ -105,28 +105,28 @@ class AvroFormat(TableFormat):
         self._schema = avro_schema([(one.name, one.type) for one in fields])
 
     def decode(self, message: bytes) -> Sequence[Change]:
-        """One record without a schema."""
+        """Decode one record without a schema."""
         record = fastavro_module().schemaless_reader(io.BytesIO(message), self._schema)
         return [(INSERT, avro_values(record, self.fields))]
 
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
-        """One record without a schema."""
+        """Encode one record without a schema."""
         stream = io.BytesIO()
         fastavro_module().schemaless_writer(stream, self._schema, avro_values_out(values, self.fields))
         return stream.getvalue()
 
     def file_format(self) -> FileFormat | None:
-        """Reads files with their schema."""
+        """Return the format of files with their schema."""
         return _AvroFiles(self.fields)
 
     def bulk_writer(self) -> BulkWriterFactory | None:
-        """Writes files with the table's schema."""
+        """Return the writers of files with the table's schema."""
         codec = self.given["codec"]
         return _AvroWriters(self.fields, self._schema, "deflate" if codec == "snappy" else codec)
 
 
 def avro_values(record: dict[str, Any], fields: Sequence[Field]) -> list[Any]:
-    """The values of a record."""
+    """Return the values of a record."""
     return [_read(record.get(field.name), field.type) for field in fields]
 
 
@@ -139,7 +139,7 @@ def _read(value: Any, type_: DataType) -> Any:
 
 
 def avro_values_out(values: Sequence[Any], fields: Sequence[Field]) -> dict[str, Any]:
-    """A row as a record."""
+    """Return a row as a record."""
     return {field.name: _write(value, field.type) for field, value in zip(fields, values, strict=True)}
 
 
@@ -152,7 +152,7 @@ def _write(value: Any, type_: DataType) -> Any:
 
 
 class _AvroFiles(StreamFormat):
-    """A file is read as a whole."""
+    """Reads a file as a whole."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = tuple(fields)

@@ -4,8 +4,8 @@
     class JsonFormat(TableFormat):
         options = {"ignore-parse-errors": "false"}
 
-A format is made for some columns of a table and for its options, without their prefix. Formats of messages decode bytes
-to changes and encode changes to bytes. Formats of files may read and write whole files of their own kind instead.
+A format is created for some columns of a table and for its options, without their prefix. Message formats decode bytes
+to changes and encode changes to bytes. File formats may read and write whole files instead.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field, schema
 from penstock.util.exceptions import ValidationException
 
 MODULES = ("json", "csv", "raw", "changelog_json", "parquet", "avro")
-"""Modules of this package that register formats."""
+"""The modules of this package that register formats."""
 
 Change = tuple[int, Sequence[Any]]
 """The number of a row kind, and the values of the columns."""
 
 
 class TableFormat(ABC):
-    """Rows of some columns as bytes."""
+    """Base class of table formats."""
 
     options: ClassVar[dict[str, str | None]] = {}
-    """Known options and their defaults."""
+    """The known options and their defaults."""
     changelog: ClassVar[Changelog] = INSERT_ONLY
-    """Which changes the format can express."""
+    """The changes that the format supports."""
     reads_columns: ClassVar[bool] = False
-    """Whether columns of a file can be left out when it is read."""
+    """Whether the format can read only some columns of a file."""
     file_suffix: ClassVar[str] = ""
 
     def __init__(self, fields: Sequence[Field], options: dict[str, str]) -> None:
@@ -55,15 +55,15 @@ class TableFormat(ABC):
     # Messages
 
     def decode(self, message: bytes) -> Sequence[Change]:
-        """The changes in one message."""
+        """Decode the changes in one message."""
         raise ValidationException(f"{type(self).__name__} cannot read messages")
 
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
-        """A change as a message."""
+        """Encode a change as a message."""
         raise ValidationException(f"{type(self).__name__} cannot write messages")
 
     def encode_batch(self, batch: ColumnBatch) -> bytes:
-        """Changes as messages, each followed by a line end."""
+        """Encode changes as messages, each followed by a line end."""
         columns = [
             python_values(column, field.type) for column, field in zip(batch.data.columns, self.fields, strict=True)
         ]
@@ -73,7 +73,7 @@ class TableFormat(ABC):
         )
 
     def decode_all(self, messages: Sequence[bytes]) -> list[Change]:
-        """The changes of several messages; those that cannot be read fail, or are left out."""
+        """Decode the changes in several messages. Unreadable ones raise an error, or are skipped."""
         ignores = self.flag("ignore-parse-errors")
         changes: list[Change] = []
         for message in messages:
@@ -96,7 +96,7 @@ class TableFormat(ABC):
 
 
 def batch_of_changes(changes: Sequence[Change], fields: Sequence[Field]) -> ColumnBatch:
-    """Changes in columns."""
+    """Convert changes to columns."""
     columns = [to_column([values[place] for _, values in changes], field.type) for place, field in enumerate(fields)]
     data = pa.RecordBatch.from_arrays(columns, schema=schema_of(fields))
     kinds = [kind for kind, _ in changes]
@@ -126,7 +126,7 @@ def load_formats() -> None:
 def create_format(
     table: str, options: dict[str, str], fields: Sequence[Field], *, prefix: str = "", required: bool = True
 ) -> TableFormat | None:
-    """The format that the options ``format`` and ``<format>.*`` name, with its options checked."""
+    """Create the format that the options ``format`` and ``<format>.*`` describe, after checking the options."""
     load_formats()
     key = f"{prefix}format"
     name = options.get(key, options.get("format") if prefix == "value." else None)

@@ -18,7 +18,7 @@ _JSON_OPTIONS: dict[str, str | None] = {
 
 
 class _ChangelogJson(TableFormat):
-    """Rows as the format json has them, inside of an envelope."""
+    """Rows in the format ``json`` inside an envelope."""
 
     options: ClassVar[dict[str, str | None]] = _JSON_OPTIONS
     changelog = ALL_CHANGES
@@ -28,21 +28,21 @@ class _ChangelogJson(TableFormat):
         self._json = JsonFormat(fields, {key: value for key, value in options.items() if key in _JSON_OPTIONS})
 
     def decode(self, message: bytes) -> Sequence[Change]:
-        """The changes of an envelope; an empty message says nothing."""
+        """Decode the changes of an envelope. An empty message has none."""
         if not message or not message.strip():
             return ()
         return self.changes(self._json.parse(message))
 
     def changes(self, envelope: dict[str, Any]) -> Sequence[Change]:
-        """The changes."""
+        """Return the changes of an envelope."""
         raise NotImplementedError
 
     def envelope(self, values: dict[str, Any], *, added: bool) -> dict[str, Any]:
-        """An envelope for a row that is added or taken away."""
+        """Create an envelope for a row that is added or removed."""
         raise NotImplementedError
 
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
-        """An update is written as a removal and an addition."""
+        """Encode a change. An update is a removal and an addition."""
         envelope = self.envelope(self._json.value(values), added=kind in (INSERT, UPDATE_AFTER))
         return json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -57,7 +57,7 @@ class DebeziumJson(_ChangelogJson):
     options: ClassVar[dict[str, str | None]] = {**_JSON_OPTIONS, "schema-include": "false"}
 
     def changes(self, envelope: dict[str, Any]) -> Sequence[Change]:
-        """By the operation."""
+        """Return the changes by the operation."""
         if self.flag("schema-include"):
             envelope = envelope["payload"]
         before, after, operation = envelope.get("before"), envelope.get("after"), envelope.get("op")
@@ -74,18 +74,18 @@ class DebeziumJson(_ChangelogJson):
         raise ValueError(f'unknown "op" value {operation!r}')
 
     def envelope(self, values: dict[str, Any], *, added: bool) -> dict[str, Any]:
-        """C or d."""
+        """Create an envelope with the operation c or d."""
         return {"before": None if added else values, "after": values if added else None, "op": "c" if added else "d"}
 
 
 @table_format("canal-json")
 class CanalJson(_ChangelogJson):
-    """``{"data": [...], "old": [...], "type": "INSERT" | "UPDATE" | "DELETE"}``; "old" has changed fields only."""
+    """``{"data": [...], "old": [...], "type": "INSERT" | "UPDATE" | "DELETE"}``; "old" has only the changed fields."""
 
     options: ClassVar[dict[str, str | None]] = {**_JSON_OPTIONS, "database.include": None, "table.include": None}
 
     def changes(self, envelope: dict[str, Any]) -> Sequence[Change]:
-        """By the type."""
+        """Return the changes by the type."""
         for what in ("database", "table"):
             wanted = self.given.get(f"{what}.include")
             if wanted is not None and not re.fullmatch(wanted, str(envelope.get(what) or "")):
@@ -105,16 +105,16 @@ class CanalJson(_ChangelogJson):
         raise ValueError(f'unknown "type" value {kind!r}')
 
     def envelope(self, values: dict[str, Any], *, added: bool) -> dict[str, Any]:
-        """INSERT or DELETE."""
+        """Create an envelope with the type INSERT or DELETE."""
         return {"data": [values], "type": "INSERT" if added else "DELETE"}
 
 
 @table_format("maxwell-json")
 class MaxwellJson(_ChangelogJson):
-    """``{"data": ..., "old": ..., "type": "insert" | "update" | "delete"}``; "old" has changed fields only."""
+    """``{"data": ..., "old": ..., "type": "insert" | "update" | "delete"}``; "old" has only the changed fields."""
 
     def changes(self, envelope: dict[str, Any]) -> Sequence[Change]:
-        """By the type."""
+        """Return the changes by the type."""
         kind, row = envelope.get("type"), envelope.get("data") or {}
         match kind:
             case "insert" | "bootstrap-insert":
@@ -126,5 +126,5 @@ class MaxwellJson(_ChangelogJson):
         raise ValueError(f'unknown "type" value {kind!r}')
 
     def envelope(self, values: dict[str, Any], *, added: bool) -> dict[str, Any]:
-        """Insert or delete."""
+        """Create an envelope with the type insert or delete."""
         return {"data": values, "type": "insert" if added else "delete"}

@@ -23,7 +23,7 @@ from penstock.util.exceptions import ValidationException
 
 @table_format("csv")
 class CsvFormat(TableFormat):
-    """Columns by position. An empty field is NULL, except in columns of text."""
+    """Columns by position. An empty field is NULL, except in text columns."""
 
     options: ClassVar[dict[str, str | None]] = {
         "field-delimiter": ",",
@@ -52,7 +52,7 @@ class CsvFormat(TableFormat):
         self._writers = [_writer(one, between) for one in fields]
 
     def decode(self, message: bytes) -> Sequence[Change]:
-        """One line."""
+        """Decode one line."""
         text = message.decode().rstrip("\r\n")
         if not text or (text.startswith("#") and self.flag("allow-comments")):
             return ()
@@ -77,7 +77,7 @@ class CsvFormat(TableFormat):
             raise ValueError(f"column '{self.fields[place].name}': {error}") from error
 
     def encode_batch(self, batch: ColumnBatch) -> bytes:
-        """Lines. Columns become text as a whole; if there is nothing to quote, they are joined as they are."""
+        """Encode lines. Whole columns are converted to text. Without anything to quote, they are just joined."""
         texts = [
             _texts(column, field.type, write)
             for column, field, write in zip(batch.data.columns, self.fields, self._writers, strict=True)
@@ -93,7 +93,7 @@ class CsvFormat(TableFormat):
         return ("\n".join(lines.to_pylist()) + "\n").encode()
 
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
-        """One line, without its end."""
+        """Encode one line, without the line end."""
         line = io.StringIO()
         writer = csv.writer(
             line,
@@ -109,7 +109,7 @@ class CsvFormat(TableFormat):
 
 
 def _texts(column: pa.Array, type_: DataType, write: Convert) -> pa.StringArray:
-    """A column as text; distinct values are written once, and only where Arrow would write them in another way."""
+    """Convert a column to text. Distinct values are written once, and only if Arrow would write them differently."""
     if is_character(type_) or is_integer(type_):
         return column.cast(pa.string())
     if pa.types.is_nested(column.type):

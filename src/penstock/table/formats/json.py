@@ -17,7 +17,7 @@ from penstock.util.exceptions import ValidationException
 
 @table_format("json")
 class JsonFormat(TableFormat):
-    """Fields by name. A field that is missing is NULL, unless ``fail-on-missing-field`` is set."""
+    """Fields by name. A missing field is NULL, unless ``fail-on-missing-field`` is set."""
 
     options: ClassVar[dict[str, str | None]] = {
         "fail-on-missing-field": "false",
@@ -45,20 +45,20 @@ class JsonFormat(TableFormat):
         self._without_null = self.flag("encode.ignore-null-fields")
 
     def decode(self, message: bytes) -> Sequence[Change]:
-        """One object, or an array of objects."""
+        """Decode one object, or an array of objects."""
         if not message.strip():
             return ()
         found = self.parse(message)
         return [(INSERT, self.row(one)) for one in (found if isinstance(found, list) else [found])]
 
     def parse(self, message: bytes) -> Any:
-        """The JSON value of a message."""
+        """Return the JSON value of a message."""
         return json.loads(message, parse_float=Decimal) if self._exact else json.loads(message)
 
     def row(self, found: Any) -> list[Any]:
-        """The values of an object."""
+        """Return the values of an object."""
         if not isinstance(found, dict):
-            raise TypeError(f"an object is expected, got {type(found).__name__}")
+            raise TypeError(f"expected an object, got {type(found).__name__}")
         values = []
         for name, convert in self._readers:
             if self._strict and name not in found:
@@ -70,10 +70,10 @@ class JsonFormat(TableFormat):
         return values
 
     def value(self, values: Sequence[Any]) -> dict[str, Any]:
-        """A row as an object."""
+        """Return a row as an object."""
         found = {name: convert(one) for (name, convert), one in zip(self._writers, values, strict=True)}
         return {name: one for name, one in found.items() if one is not None} if self._without_null else found
 
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
-        """One object in one line."""
+        """Encode one object on one line."""
         return json.dumps(self.value(values), ensure_ascii=False, separators=(",", ":")).encode()

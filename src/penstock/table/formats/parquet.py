@@ -19,18 +19,18 @@ _ROWS_PER_GROUP = 65_536
 
 @table_format("parquet")
 class ParquetFormat(TableFormat):
-    """Files that stay in columns from disk to operator. A column that a file does not have is NULL."""
+    """Files whose data stays in columns from disk to operator. A column that is missing in a file is NULL."""
 
     options: ClassVar[dict[str, str | None]] = {"compression": "SNAPPY", "utc-timezone": "false"}
     reads_columns = True
     file_suffix = ".parquet"
 
     def file_format(self) -> FileFormat | None:
-        """Reads row groups."""
+        """Return the format that reads row groups."""
         return _ParquetFiles(self.fields)
 
     def bulk_writer(self) -> BulkWriterFactory | None:
-        """Writes row groups."""
+        """Return the writers of row groups."""
         return _ParquetWriters(self.fields, self.given["compression"].lower())
 
 

@@ -15,7 +15,7 @@ from penstock.util.exceptions import ValidationException
 
 @table_format("raw")
 class RawFormat(TableFormat):
-    """Bytes or text as they are."""
+    """Bytes or text, unchanged."""
 
     options: ClassVar[dict[str, str | None]] = {"charset": "UTF-8", "endianness": "big-endian"}
 
@@ -29,11 +29,11 @@ class RawFormat(TableFormat):
             raise ValidationException(f"The 'raw' format reads and writes STRING and BYTES here, not {type_}")
 
     def decode(self, message: bytes) -> Sequence[Change]:
-        """The message."""
+        """Return the message as a value."""
         return [(INSERT, [message.decode(self.given["charset"]) if self._text else message])]
 
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
-        """The value."""
+        """Return the value as a message."""
         (value,) = values
         if value is None:
             return b""

@@ -1,4 +1,4 @@
-"""Values of SQL types in JSON and in text, as Flink's formats write them."""
+"""Converts values of SQL types to JSON and text, like Flink's formats."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Convert = Callable[[Any], Any]
 
 
 def optional(convert: Convert) -> Convert:
-    """A conversion that leaves None alone."""
+    """Return a conversion that keeps None."""
     return lambda value: None if value is None else convert(value)
 
 
@@ -39,7 +39,7 @@ def optional(convert: Convert) -> Convert:
 
 
 def from_json(type_: DataType) -> Convert:
-    """From what JSON has to the Python value of a type; NULL is None."""
+    """Return the conversion from a JSON value to the Python value of a type. NULL is None."""
     match type_:
         case ArrayType():
             element = from_json(type_.element_type)
@@ -66,7 +66,7 @@ def from_json(type_: DataType) -> Convert:
 
 
 def from_text(type_: DataType) -> Convert:
-    """From text to the Python value of a type; None stays None."""
+    """Return the conversion from text to the Python value of a type. None stays None."""
     match type_:
         case BooleanType():
             return optional(_boolean)
@@ -111,7 +111,7 @@ def _instant(text: str) -> dt.datetime:
 
 
 def to_json(type_: DataType, *, iso: bool = False) -> Convert:
-    """From the Python value of a type to what JSON has. ``iso`` writes times as ISO-8601 instead of SQL's form."""
+    """Return the conversion from the Python value of a type to JSON. ``iso`` writes times as ISO-8601."""
     match type_:
         case ArrayType():
             element = to_json(type_.element_type, iso=iso)
@@ -137,12 +137,12 @@ def to_json(type_: DataType, *, iso: bool = False) -> Convert:
 
 
 def _number(value: Decimal) -> int | float:
-    """JSON has no decimals: the nearest number that prints the same digits."""
+    """Return the nearest JSON number with the same digits, because JSON has no decimals."""
     return int(value) if value == value.to_integral_value() else float(value)
 
 
 def to_text(type_: DataType, *, iso: bool = False) -> Convert:
-    """From the Python value of a type to text; None stays None."""
+    """Return the conversion from the Python value of a type to text. None stays None."""
     separator = "T" if iso else " "
     match type_:
         case BooleanType():

@@ -1,1 +1,1 @@
-"""From unresolved expressions and relations to transformations."""
+"""The planner: translates unresolved expressions and relations to transformations."""

@@ -1,4 +1,4 @@
-"""Unresolved expressions: what the Table API and SQL say, before names and types are known."""
+"""Unresolved expressions of the Table API and SQL, before names and types are known."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from penstock.core.table.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base."""
+    """Base class of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref(Node):
-    """A column, perhaps with the name of its table in front and fields of a row after: ``t.a.b``."""
+    """A column, optionally with the name of its table before and fields of a row after it: ``t.a.b``."""
 
     path: tuple[str, ...]
 
@@ -26,7 +26,7 @@ class Ref(Node):
 
 @dataclass(frozen=True, slots=True)
 class ColumnAt(Node):
-    """A column by its position: what a star stands for, although names may repeat."""
+    """A column by its position: the expansion of a star, since names may repeat."""
 
     index: int
     name: str
@@ -34,7 +34,7 @@ class ColumnAt(Node):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A Python value; without a type, the value tells."""
+    """A Python value. Without a type, the type is inferred from the value."""
 
     value: Any
     type: DataType | None = None
@@ -72,7 +72,7 @@ class Cast(Node):
 
 @dataclass(frozen=True, slots=True)
 class Named(Node):
-    """``operand AS name``; several names for the columns of a table function."""
+    """``operand AS name``; several names are for the columns of a table function."""
 
     operand: Node
     names: tuple[str, ...]
@@ -87,7 +87,7 @@ class Star(Node):
 
 @dataclass(frozen=True, slots=True)
 class SortItem(Node):
-    """ORDER BY one expression; ``nulls_last`` None is the default: NULL is the smallest value."""
+    """An item of ORDER BY. If ``nulls_last`` is None, NULL is the smallest value (the default)."""
 
     operand: Node
     descending: bool = False
@@ -98,8 +98,8 @@ class SortItem(Node):
 class Frame(Node):
     """ROWS or RANGE BETWEEN ``start`` AND ``end``.
 
-    ``start`` None is UNBOUNDED PRECEDING, else rows or an interval in front. ``end`` None is CURRENT ROW, a literal
-    NULL is UNBOUNDED FOLLOWING, else rows after.
+    ``start`` is None for UNBOUNDED PRECEDING, otherwise rows or an interval before the row. ``end`` is None for CURRENT
+    ROW, a literal NULL for UNBOUNDED FOLLOWING, otherwise rows after the row.
     """
 
     rows: bool
@@ -119,7 +119,7 @@ class Over(Node):
 
 @dataclass(frozen=True, slots=True)
 class Subquery(Node):
-    """A query inside an expression: IN, EXISTS or SCALAR. ``query`` makes the relation for an outer scope."""
+    """A query inside an expression: IN, EXISTS or SCALAR. ``query`` creates the relation for an outer scope."""
 
     kind: str
     query: Callable[[Any], Any]
@@ -127,7 +127,7 @@ class Subquery(Node):
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes directly inside."""
+    """Yield the direct children of a node."""
     for one in fields(node):
         value = getattr(node, one.name)
         if isinstance(value, Node):
@@ -137,14 +137,14 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and everything inside."""
+    """Yield a node and all its descendants."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def rewrite(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """The expression with parts replaced: `change` gives the replacement, or None to look inside."""
+    """Replace parts of an expression: `change` returns the replacement, or None to descend."""
     changed = change(node)
     if changed is not None:
         return changed

@@ -1,4 +1,4 @@
-"""Binding: from unresolved expressions to bound ones, with all types checked (T3, T130)."""
+"""Binding: resolves expressions and checks all types (T3, T130)."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from penstock.table.plan.scope import Scope, row_field
 from penstock.util.exceptions import ValidationException
 
 Special = Callable[["Binder", ast.FunctionCall, Scope], Expr]
-"""Functions whose arguments are not simply bound one by one."""
+"""Functions whose arguments need special binding."""
 
 
 @dataclass(slots=True)
 class Binder:
-    """Binds expressions. ``user_functions`` looks up functions of the catalog by name."""
+    """Binds expressions. ``user_functions`` finds functions of the catalog by name."""
 
     user_functions: Callable[[str], Any | None] = lambda name: None
     subqueries: Any = None
-    """Turns subqueries into joins; see plan/subquery.py."""
+    """Converts subqueries to joins; see plan/subquery.py."""
     intercept: list[Callable[[ast.Node, Scope], Expr | None]] = field(default_factory=list)
-    """Asked first for every node: aggregates and windows have their results in columns already."""
+    """Called first for each node: the results of aggregates and windows are already in columns."""
 
     def bind(self, node: ast.Node, scope: Scope) -> Expr:  # noqa: C901 - a case for each kind of node
-        """The bound expression."""
+        """Bind an expression."""
         for ask in self.intercept:
             found = ask(node, scope)
             if found is not None:
@@ -81,7 +81,7 @@ class Binder:
         raise ValidationException(f"{type(node).__name__} is not an expression")
 
     def bind_all(self, nodes: Sequence[ast.Node], scope: Scope) -> list[Expr]:
-        """Several expressions."""
+        """Bind several expressions."""
         return [self.bind(node, scope) for node in nodes]
 
     # -- calls --------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Binder:
         )
 
     def call(self, function: ScalarFunction, arguments: list[Expr], options: tuple[Any, ...] = ()) -> Expr:
-        """A call of a built-in function, with conversions of its arguments."""
+        """Call a built-in function, with conversions of its arguments."""
         try:
             result, conversions = function.infer([argument.type for argument in arguments])
         except SignatureError:
@@ -117,7 +117,7 @@ class Binder:
         return Call(result, function.name, tuple(converted), options)
 
     def function(self, name: str, *arguments: Expr) -> Expr:
-        """A call of a built-in function by name."""
+        """Call a built-in function by name."""
         found = find_scalar_function(name)
         assert found is not None, name
         return self.call(found, list(arguments))
@@ -150,7 +150,7 @@ class Binder:
     # -- conditions ---------------------------------------------------------------------------------------------
 
     def condition(self, node: ast.Node, scope: Scope, what: str) -> Expr:
-        """An expression that must be BOOLEAN."""
+        """Bind an expression that must be BOOLEAN."""
         bound = self.bind(node, scope)
         if isinstance(bound.type, NullType):
             return Constant(BooleanType(), None)
@@ -160,7 +160,7 @@ class Binder:
 
 
 def cast_to(expr: Expr, target: DataType) -> Expr:
-    """The expression in another type; constants are not computed here."""
+    """Cast an expression to another type. Constants are not folded here."""
     if expr.type.same_type(target):
         return expr if expr.type == target else replace(expr, type=target.with_nullability(expr.type.is_nullable))
     type_ = target.with_nullability(expr.type.is_nullable or isinstance(expr.type, NullType))
@@ -177,7 +177,7 @@ def _types_text(arguments: Sequence[Expr]) -> str:
 
 
 def constant(value: Any, type_: DataType | None = None) -> Expr:
-    """A Python value as a constant.
+    """Convert a Python value to a constant.
 
     >>> constant("abc").type, constant(3).type, constant(None).type
     (CHAR(3) NOT NULL, INT NOT NULL, NULL)
@@ -203,7 +203,7 @@ def constant(value: Any, type_: DataType | None = None) -> Expr:
 
 
 def type_of(value: Any) -> DataType | None:  # noqa: C901 - a case for each type
-    """The SQL type of a Python value in an expression."""
+    """Return the SQL type of a Python value in an expression."""
     match value:
         case None:
             return DataTypes.NULL()
@@ -238,7 +238,7 @@ def type_of(value: Any) -> DataType | None:  # noqa: C901 - a case for each type
     return None
 
 
-# -- functions with a form of their own -------------------------------------------------------------------------------
+# -- functions with special binding -----------------------------------------------------------------------------------
 
 
 def _field_access(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
@@ -247,7 +247,7 @@ def _field_access(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
 
 
 def _item(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """``x[1]``: an element of an array or map; of a row by position from 1 or by name."""
+    """Bind ``x[1]``: an element of an array or map, or a field of a row by name or position from 1."""
     collection, index = binder.bind_all(node.arguments, scope)
     if isinstance(collection.type, RowType) and isinstance(index, Constant):
         position = index.value - 1 if isinstance(index.value, int) else index.value
@@ -256,7 +256,7 @@ def _item(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
 
 
 def _case(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """CASE: conditions are checked, values get their common type."""
+    """Bind CASE: check the conditions and cast the values to their common type."""
     arguments = list(node.arguments)
     bound: list[Expr] = []
     for position, argument in enumerate(arguments[:-1]):
@@ -280,14 +280,14 @@ def _between(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
 
 
 def _row_of(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """All columns as one row with their names: what functions over whole rows get."""
+    """Bind all columns as one named row, for functions of whole rows."""
     values = binder.bind_all(node.arguments, scope)
     fields = tuple(RowField(str(name), one.type) for name, one in zip(node.options, values, strict=True))
     return Call(RowType(fields, _nullable=False), "ROW", tuple(values))
 
 
 def _rounded(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """ROUND and TRUNCATE of a decimal: the number of digits, if it is a constant, decides on the type."""
+    """Bind ROUND and TRUNCATE of a decimal. A constant number of digits determines the type."""
     arguments = binder.bind_all(node.arguments, scope)
     call = binder.function(node.name.upper(), *arguments)
     if not isinstance(call.type, DecimalType) or not isinstance(call, Call):
@@ -305,7 +305,7 @@ def _constant_integer(expr: Expr) -> int | None:
 
 
 def _with_clauses(clauses: Callable[[tuple[Any, ...]], tuple[DataType | None, tuple[Any, ...]]]) -> Special:
-    """JSON functions: their clauses become behaviours, which may be arguments or options."""
+    """Bind JSON functions, whose clauses become behaviours, as arguments or options."""
 
     def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
         type_, behaviours = clauses(node.options)
@@ -327,14 +327,14 @@ def _timestamp_add(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr
 
 
 def _to_instant(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """TO_TIMESTAMP_LTZ of a number, or of text with a pattern and a zone."""
+    """Bind TO_TIMESTAMP_LTZ of a number, or of text with a pattern and a zone."""
     arguments = binder.bind_all(node.arguments, scope)
     of_text = bool(arguments) and is_character(arguments[0].type)
     return binder.function("$INSTANT OF TEXT" if of_text else "TO_TIMESTAMP_LTZ", *arguments)
 
 
 def _date_format(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """DATE_FORMAT, also of text that is a time."""
+    """Bind DATE_FORMAT, also of text with a time."""
     arguments = binder.bind_all(node.arguments, scope)
     if arguments and is_character(arguments[0].type):
         arguments[0] = cast_to(arguments[0], TimestampType(3))
@@ -368,4 +368,4 @@ SPECIAL: dict[str, Special] = {
     "IF": _case,
     "BETWEEN": _between,
 }
-"""Register functions here that need to see their arguments unbound."""
+"""Register functions here that need their arguments unbound."""

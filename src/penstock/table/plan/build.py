@@ -1,4 +1,4 @@
-"""Building relations: every method checks its arguments and returns a new node (Flink's OperationTreeBuilder)."""
+"""Builds relations: each function checks its arguments and returns a new node (Flink's OperationTreeBuilder)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.util.exceptions import ValidationException
 
 
 def project(rel: Rel, expressions: Sequence[Expr], names: Sequence[str]) -> Rel:
-    """Computed columns; a plain reference to a time attribute stays one (T41)."""
+    """Compute columns. A plain reference to a time attribute remains a time attribute (T41)."""
     fields = []
     for expr, name in zip(expressions, names, strict=True):
         time = rel.fields[expr.index].time if isinstance(expr, InputRef) else None
@@ -34,13 +34,13 @@ def project(rel: Rel, expressions: Sequence[Expr], names: Sequence[str]) -> Rel:
 
 
 def keep_columns(rel: Rel, columns: Sequence[int], names: Sequence[str] | None = None) -> Rel:
-    """Some columns of a relation."""
+    """Keep some columns of a relation."""
     refs = [InputRef(rel.fields[index].type, index) for index in columns]
     return project(rel, refs, names or [rel.fields[index].name for index in columns])
 
 
 def rename(rel: Rel, names: Sequence[str]) -> Rel:
-    """The same columns with other names."""
+    """Rename the columns."""
     if list(names) == rel.names:
         return rel
     if isinstance(rel, ProjectRel):
@@ -49,14 +49,14 @@ def rename(rel: Rel, names: Sequence[str]) -> Rel:
 
 
 def filter_rows(rel: Rel, condition: Expr) -> Rel:
-    """Rows for which a condition is TRUE."""
+    """Keep the rows for which a condition is TRUE."""
     if isinstance(condition, Constant) and condition.value is True:
         return rel
     return FilterRel(rel.fields, rel, condition)
 
 
 def union_all(branches: Sequence[Rel], what: str = "UNION") -> Rel:
-    """UNION ALL; columns get their common types (T23)."""
+    """Build UNION ALL. Columns get their common types (T23)."""
     counts = {len(branch.fields) for branch in branches}
     if len(counts) > 1:
         raise ValidationException(f"Column count mismatch in {what}")
@@ -80,7 +80,7 @@ def union_all(branches: Sequence[Rel], what: str = "UNION") -> Rel:
 
 
 def cast_columns(rel: Rel, types: Sequence[DataType], names: Sequence[str] | None = None) -> Rel:
-    """The columns in other types."""
+    """Cast the columns to other types."""
     if all(one.type.same_type(type_) for one, type_ in zip(rel.fields, types, strict=True)):
         return rel if names is None else rename(rel, names)
     refs = [InputRef(one.type, index) for index, one in enumerate(rel.fields)]
@@ -88,7 +88,7 @@ def cast_columns(rel: Rel, types: Sequence[DataType], names: Sequence[str] | Non
 
 
 def distinct(rel: Rel) -> Rel:
-    """Every row once."""
+    """Remove duplicate rows."""
     return AggregateRel(rel.fields, rel, tuple(range(len(rel.fields))), ())
 
 
@@ -109,14 +109,14 @@ def is_aggregate_call(node: ast.Node, binder: Binder) -> bool:
 
 
 def has_aggregate(node: ast.Node, binder: Binder) -> bool:
-    """Whether there is an aggregate call in an expression, outside of OVER and subqueries."""
+    """Whether an expression has an aggregate call outside of OVER and subqueries."""
     if isinstance(node, (ast.Over, ast.Subquery)):
         return False
     return is_aggregate_call(node, binder) or any(has_aggregate(child, binder) for child in ast.children(node))
 
 
 class AggregateBuilder:
-    """GROUP BY: collects aggregate calls of the expressions after it, and binds these over the result."""
+    """Builds GROUP BY: collects the aggregate calls of later expressions and binds these to the result."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class AggregateBuilder:
     ) -> None:
         self._rel = rel
         self._meanings = list(keys if meanings is None else meanings)
-        """What each key is in terms of the input; differs from the key only for grouping sets."""
+        """Each key in terms of the input. It differs from the key only for grouping sets."""
         self._scope = scope
         self.binder = binder
         self.keys = list(keys)
@@ -139,7 +139,7 @@ class AggregateBuilder:
         self._inner = Binder(binder.user_functions, None, list(binder.intercept))
 
     def outer_binder(self) -> Binder:
-        """Binds expressions over the result: keys and aggregates are columns of it."""
+        """Return a binder for expressions over the result, whose columns are keys and aggregates."""
         return Binder(self.binder.user_functions, self.binder.subqueries, [self._intercept])
 
     def _intercept(self, node: ast.Node, scope: Scope) -> Expr | None:
@@ -194,14 +194,14 @@ class AggregateBuilder:
         return InputRef(result, len(self.keys) + self._calls.index(spec))
 
     def _column(self, expr: Expr) -> int:
-        """The place of an expression in the projection in front of the aggregate."""
+        """Return the position of an expression in the projection before the aggregate."""
         if expr not in self._columns[len(self.keys) :] and expr not in self.keys:
             self._columns.append(expr)
         return self._columns.index(expr)
 
     def build(self) -> Rel:
-        """The aggregate; call it when all expressions are bound."""
-        # A batch without columns would forget how many rows it has: COUNT(*) alone reads a constant.
+        """Build the aggregate. Call this after binding all expressions."""
+        # A batch without columns would lose its number of rows, so COUNT(*) alone reads a constant.
         columns = self._columns or [Constant(BooleanType(_nullable=False), True)]
         source = project(self._rel, columns, [f"$f{index}" for index in range(len(columns))])
         fields = [
@@ -213,7 +213,7 @@ class AggregateBuilder:
 
 
 def cast_arguments(function: Any, bound: list[Expr]) -> list[Expr]:
-    """The arguments in the types that a user's function declares, if it does."""
+    """Cast the arguments to the types that a user-defined function declares, if any."""
     if function.input_types is None:
         return bound
     return [cast_to(one, type_) for one, type_ in zip(bound, function.input_types, strict=True)]
@@ -227,7 +227,7 @@ def always_true(expr: Expr) -> bool:
 def by_name(
     rel: Rel, wanted: Sequence[tuple[str, DataType]], columns: Sequence[str] | None, partition: dict[str, Any]
 ) -> Rel:
-    """The columns of INSERT INTO t (a, b) in the order of the table; those that are missing are NULL (T123)."""
+    """Order the columns of INSERT INTO t (a, b) as in the table. Missing columns are NULL (T123)."""
     names = [name for name, _ in wanted]
     given = [name for name in names if name not in partition] if columns is None else list(columns)
     for name in (*given, *partition):

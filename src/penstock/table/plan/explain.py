@@ -9,7 +9,7 @@ from penstock.table.plan.planner import Planner
 
 
 def explain(planner: Planner, plans: Sequence[tuple[Rel, str | None]]) -> str:
-    """The logical plan, and the plan that is run with its changelogs."""
+    """Return the logical plan and the optimized plan with its changelogs."""
     logical, optimized = ["== Logical Plan =="], ["== Optimized Plan =="]
     for relation, sink in plans:
         logical += _tree(relation, sink)

@@ -1,4 +1,4 @@
-"""GROUP BY TUMBLE(ts, size) and the windows of the Table API: window table functions in another form (T68)."""
+"""GROUP BY TUMBLE(ts, size) and the windows of the Table API, as window table functions (T68)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from penstock.util.exceptions import ValidationException
 
 _FUNCTIONS = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}
 WINDOW_PARTS = ("$START", "$END", "$ROWTIME")
-"""How the Table API calls the parts of a window."""
+"""The Table API's names of the parts of a window."""
 _PARTS = {"START": 0, "END": 1, "ROWTIME": 2, "PROCTIME": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupWindowSpec:
-    """A window that rows are grouped by, and the names under which expressions ask for its parts."""
+    """A window in GROUP BY, and the names of its parts in expressions."""
 
     kind: str
     time: ast.Node
@@ -32,7 +32,7 @@ class GroupWindowSpec:
     call: ast.FunctionCall | None = None
 
     def part(self, node: ast.Node) -> int | None:
-        """0 to 2 if a node is the start, the end or the time of this window."""
+        """Return 0 to 2 if a node is the start, the end or the time of this window."""
         if not isinstance(node, ast.FunctionCall):
             return None
         if self.alias is not None:
@@ -43,13 +43,13 @@ class GroupWindowSpec:
             return None
         if node.arguments != self.call.arguments:
             raise ValidationException(
-                f"{node.name.upper()} needs the same arguments as {kind} in GROUP BY: no such window is grouped by"
+                f"{node.name.upper()} needs the same arguments as {kind} in GROUP BY: GROUP BY has no such window"
             )
         return _PARTS[part]
 
 
 def group_window(keys: Sequence[ast.Node]) -> ast.FunctionCall | None:
-    """The window among the keys of GROUP BY."""
+    """Return the window among the keys of GROUP BY."""
     found = [key for key in keys if isinstance(key, ast.FunctionCall) and key.name.upper() in _FUNCTIONS]
     if len(found) > 1:
         raise ValidationException("SQL validation failed. Only one window is allowed in GROUP BY")
@@ -57,7 +57,7 @@ def group_window(keys: Sequence[ast.Node]) -> ast.FunctionCall | None:
 
 
 def window_of_call(call: ast.FunctionCall) -> GroupWindowSpec:
-    """TUMBLE(ts, size), HOP(ts, slide, size), SESSION(ts, gap)."""
+    """Parse TUMBLE(ts, size), HOP(ts, slide, size), SESSION(ts, gap)."""
     kind = call.name.upper()
     names = _FUNCTIONS[kind]
     if len(call.arguments) != len(names) + 1:
@@ -71,7 +71,7 @@ def window_of_call(call: ast.FunctionCall) -> GroupWindowSpec:
 
 
 class GroupWindowBuilder:
-    """An aggregate by a window and by keys: ``builder`` makes the node, the binder knows the parts of the window."""
+    """Builds an aggregate by window and keys. ``builder`` builds the node, the binder resolves window parts."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class GroupWindowBuilder:
         self._types = [part.type for part in parts]
 
     def outer_binder(self) -> Binder:
-        """Binds expressions over the result."""
+        """Return a binder for expressions over the result."""
         outer = self.builder.outer_binder()
         outer.intercept.insert(0, self._part)
         return outer

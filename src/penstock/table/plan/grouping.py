@@ -20,14 +20,14 @@ from penstock.util.exceptions import ValidationException
 
 @dataclass(frozen=True, slots=True)
 class GroupingSets:
-    """All keys, and the sets of keys by their positions; one set of all of them is a plain GROUP BY."""
+    """All keys, and the sets of keys by position. One set of all keys is a plain GROUP BY."""
 
     keys: list[ast.Node]
     sets: list[tuple[int, ...]]
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is one set."""
+        """Whether there is only one set."""
         return len(self.sets) == 1 and len(self.sets[0]) == len(self.keys)
 
 
@@ -48,7 +48,7 @@ def grouping_sets(group: Any, reader: Any, nodes: Sequence[ast.Node]) -> Groupin
 
     def expand(tree: Any) -> list[tuple[int, ...]]:
         kind = type(tree).__name__
-        # A function has expressions too, its arguments: they are not keys.
+        # A function also has expressions, its arguments, which are not keys.
         parts = [members(one) for one in tree.expressions] if kind in ("Rollup", "Cube") else []
         match kind:
             case "Rollup":
@@ -82,7 +82,7 @@ def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def with_grouping_sets(
     relation: Rel, scope: Scope, binder: Binder, keys: list[Expr], names: list[str], sets: GroupingSets
 ) -> AggregateBuilder:
-    """One copy of every row for each set, with NULL for the keys that are not in it and the set's number after."""
+    """Copy each row for each set, with NULL for keys outside the set and the set's number at the end."""
     width = len(relation.fields)
     number = BigIntType(_nullable=False)
     projections = []
@@ -102,7 +102,7 @@ def with_grouping_sets(
 
 
 class _GroupingSetsBuilder(AggregateBuilder):
-    """Knows GROUPING and GROUPING_ID besides."""
+    """Also binds GROUPING and GROUPING_ID."""
 
     def _intercept(self, node: ast.Node, scope: Scope) -> Expr | None:
         if isinstance(node, ast.FunctionCall) and node.name.upper() in ("GROUPING", "GROUPING_ID", "GROUP_ID"):

@@ -1,4 +1,4 @@
-"""Conditions of joins: equalities between the sides, and what belongs to one side alone."""
+"""Join conditions: equalities between the sides, and conditions on one side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT_SIDE, RIGHT_SIDE, BOTH_SIDES, NO_SIDE = "left", "right", "both", "none"
 
 
 def conditions_of(expr: Expr) -> list[Expr]:
-    """The conditions that AND joins, without the constant TRUE."""
+    """Return the conditions joined by AND, without the constant TRUE."""
     if isinstance(expr, Call) and expr.function == "AND":
         return [one for operand in expr.operands for one in conditions_of(operand)]
     if isinstance(expr, Constant) and expr.value is True:
@@ -25,7 +25,7 @@ def conditions_of(expr: Expr) -> list[Expr]:
 
 
 def side_of(expr: Expr, left_width: int) -> str:
-    """Which side's columns an expression reads."""
+    """Return the sides whose columns an expression reads."""
     columns = input_columns(expr)
     if not columns:
         return NO_SIDE
@@ -36,16 +36,16 @@ def side_of(expr: Expr, left_width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EquiKey:
-    """An equality between the sides; each expression is over the columns of its own side."""
+    """An equality between the sides. Each expression reads the columns of its own side."""
 
     left: Expr
     right: Expr
     null_safe: bool
-    """IS NOT DISTINCT FROM: NULL is equal to NULL."""
+    """IS NOT DISTINCT FROM: NULL equals NULL."""
 
 
 def equi_key(condition: Expr, left_width: int) -> EquiKey | None:
-    """The key that a condition gives; None if it is not an equality between the sides."""
+    """Return the key of a condition, or None if it is not an equality between the sides."""
     if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):
         return None
     one, other = condition.operands
@@ -55,7 +55,7 @@ def equi_key(condition: Expr, left_width: int) -> EquiKey | None:
     elif sides != (LEFT_SIDE, RIGHT_SIDE):
         return None
     other = shifted(other, lambda index: index - left_width)
-    if arrow_type(one.type) != arrow_type(other.type):  # the key must have one stored form
+    if arrow_type(one.type) != arrow_type(other.type):  # both sides must store the key in the same form
         joined = common_type([one.type, other.type])
         if joined is None:
             return None
@@ -66,7 +66,7 @@ def equi_key(condition: Expr, left_width: int) -> EquiKey | None:
 
 
 def split_keys(conditions: Sequence[Expr], left_width: int) -> tuple[list[EquiKey], list[Expr]]:
-    """Equalities between the sides, and the conditions that must be tested for every pair besides."""
+    """Split conditions into equalities between the sides and conditions to test for each pair."""
     keys: list[EquiKey] = []
     rest: list[Expr] = []
     for condition in conditions:

@@ -1,7 +1,7 @@
-"""Rules for joins: filters go below them, and rows are kept without the columns that are not needed.
+"""Rules for joins: push filters below them, and drop columns that are not needed.
 
-What a join keeps forever should be as little as possible, and its rows are spread by the equalities of its condition:
-`FROM a, b WHERE a.x = b.y` is a filter of a cross join until these rules have seen it.
+A join should store as little as possible, and its rows are distributed by the equalities in its condition: `FROM a, b
+WHERE a.x = b.y` is a filter of a cross join before these rules apply.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.table.plan.nodes.join import ANTI, FULL, INNER, LEFT, RIGHT, SEMI,
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
 from penstock.table.plan.subquery import conjunction
 
-_FILTERED_INPUTS = {  # which inputs of a join a filter above it may move to
+_FILTERED_INPUTS = {  # the inputs to which a filter above the join may move
     INNER: {LEFT_SIDE, RIGHT_SIDE},
     LEFT: {LEFT_SIDE},
     RIGHT: {RIGHT_SIDE},
@@ -24,7 +24,7 @@ _FILTERED_INPUTS = {  # which inputs of a join a filter above it may move to
     SEMI: {LEFT_SIDE},
     ANTI: {LEFT_SIDE},
 }
-_CONDITION_INPUTS = {  # which inputs a part of the join's own condition may move to
+_CONDITION_INPUTS = {  # the inputs to which a part of the join's own condition may move
     INNER: {LEFT_SIDE, RIGHT_SIDE},
     LEFT: {RIGHT_SIDE},
     RIGHT: {LEFT_SIDE},
@@ -35,7 +35,7 @@ _CONDITION_INPUTS = {  # which inputs a part of the join's own condition may mov
 
 
 def filter_into_join(rel: Rel) -> Rel | None:
-    """A filter of joined rows becomes a part of an inner join, or a filter of one input."""
+    """Move a filter of joined rows into an inner join, or to one input."""
     if not isinstance(rel, FilterRel) or type(rel.input) is not JoinRel:
         return None
     join = rel.input
@@ -58,7 +58,7 @@ def filter_into_join(rel: Rel) -> Rel | None:
 
 
 def condition_into_inputs(rel: Rel) -> Rel | None:
-    """Parts of a join's condition that read one side only filter that side."""
+    """Move parts of a join's condition that read only one side to that side."""
     if type(rel) is not JoinRel:
         return None
     width = len(rel.left.fields)
@@ -86,7 +86,7 @@ def _with_filters(join: JoinRel, moves: dict[str, list[Expr]], condition: list[E
 
 
 def narrow_join(rel: Rel) -> Rel | None:
-    """A projection of a join: columns that neither it nor the condition reads are dropped in front of the join."""
+    """Drop columns before a join that neither the projection above it nor the condition reads."""
     if not isinstance(rel, ProjectRel) or type(rel.input) is not JoinRel:
         return None
     join = rel.input
@@ -100,7 +100,7 @@ def narrow_join(rel: Rel) -> Rel | None:
 
 
 def narrow_semi_join(rel: Rel) -> Rel | None:
-    """Of the right side of a semi join only the columns of the condition count."""
+    """Keep only the columns of the condition on the right side of a semi join."""
     if type(rel) is not JoinRel or rel.kind not in (SEMI, ANTI):
         return None
     narrowed = _narrowed(rel, input_columns(rel.condition) | set(range(len(rel.left.fields))))

@@ -1,4 +1,4 @@
-"""Building joins: conditions, USING, outer joins (T70 to T74)."""
+"""Builds joins: conditions, USING, outer joins (T70 to T74)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def join_relations(
     using: Sequence[str] = (),
     as_of: ast.Node | None = None,
 ) -> tuple[Rel, Scope]:
-    """A join and the scope of its result. ``scope`` has the columns of both sides, left ones first."""
+    """Return a join and the scope of its result. ``scope`` has the columns of both sides, left ones first."""
     bound: Expr = Constant(BooleanType(_nullable=False), value=True)
     if condition is not None:
         bound = binder.condition(condition, scope, "ON")
@@ -48,7 +48,7 @@ def join_relations(
 
 
 def make_join(left: Rel, right: Rel, kind: str, condition: Expr) -> JoinRel:
-    """The node of a join; columns of an outer side may be NULL."""
+    """Return the node of a join. Columns of an outer side are nullable."""
     if kind in (SEMI, ANTI):
         return JoinRel(left.fields, left, right, kind, condition)
     fields = []
@@ -58,13 +58,13 @@ def make_join(left: Rel, right: Rel, kind: str, condition: Expr) -> JoinRel:
 
 
 def _temporal(join: JoinRel, time: Expr, width: int) -> Rel:
-    """FOR SYSTEM_TIME AS OF a time attribute of the left table (T74, T75)."""
+    """Build FOR SYSTEM_TIME AS OF a time attribute of the left table (T74, T75)."""
     if not isinstance(time, InputRef) or time.index >= width or join.left.fields[time.index].time is None:
         raise ValidationException(
             "Temporal table join currently only supports 'FOR SYSTEM_TIME AS OF' left table's time attribute field"
         )
     if join.kind not in (INNER, LEFT):
-        raise ValidationException(f"a temporal join is INNER or LEFT, not {join.kind}")
+        raise ValidationException(f"a temporal join must be INNER or LEFT, not {join.kind}")
     if join.left.fields[time.index].time is TimeAttribute.PROCTIME:
         return _lookup_join(join)
     if not any(one.time is TimeAttribute.ROWTIME for one in join.right.fields):
@@ -76,7 +76,7 @@ def _temporal(join: JoinRel, time: Expr, width: int) -> Rel:
 
 
 def _lookup_join(join: JoinRel) -> Rel:
-    """AS OF processing time: each left row asks the connector of the right table (T75)."""
+    """Build AS OF processing time: each left row is looked up in the connector of the right table (T75)."""
     scan = join.right
     if not isinstance(scan, ScanRel) or not isinstance(scan.origin, TableSource):
         raise TableException("Processing-time temporal join is not supported yet: the right side must be a table.")
@@ -100,7 +100,7 @@ def _lookup_join(join: JoinRel) -> Rel:
             "rows by key."
         )
     if rest and join.kind == LEFT:
-        raise TableException(f"A LEFT lookup join takes equalities with columns of '{scan.name}' only.")
+        raise TableException(f"A LEFT lookup join supports only equalities with columns of '{scan.name}'.")
     arguments = tuple(by_column[column] for column in columns)
     joined: Rel = CorrelateRel(join.fields, join.left, function, arguments, outer=join.kind == LEFT)
     for condition in rest:
@@ -125,7 +125,7 @@ def _using_condition(binder: Binder, left: Rel, right: Rel, using: Sequence[str]
 
 
 def _merge_columns(joined: Rel, scope: Scope, width: int, using: Sequence[str], kind: str) -> tuple[Rel, Scope]:
-    """USING: the common columns once, in front."""
+    """Build USING: the common columns appear once, at the start."""
     names = joined.names
     expressions: list[Expr] = []
     columns: list[ScopeColumn] = []

@@ -1,4 +1,4 @@
-"""The clauses of JSON functions: RETURNING type, NULL ON EMPTY, DEFAULT 'x' ON ERROR, WITH WRAPPER (text from SQL)."""
+"""The clauses of JSON functions: RETURNING type, NULL ON EMPTY, DEFAULT 'x' ON ERROR, WITH WRAPPER, as SQL text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RETURNING = re.compile(r"RETURNING\s+(?P<type>.+)", re.IGNORECASE | re.DOTALL)
 
 
 class _Clauses:
-    """What the text after the arguments of a JSON function says."""
+    """The parsed text after the arguments of a JSON function."""
 
     def __init__(self, text: str) -> None:
         self.behaviours: dict[str, tuple[str, Any]] = {}
@@ -59,7 +59,7 @@ def _literal(text: str) -> Any:
 
 
 def value_clauses(options: tuple[Any, ...]) -> tuple[DataType, tuple[Any, ...]]:
-    """The type of JSON_VALUE, and its behaviours on empty and on error with their defaults."""
+    """Return the type of JSON_VALUE, and its behaviours on empty and on error with their defaults."""
     if len(options) > 1:  # from the Table API
         type_, *behaviours = options
     else:
@@ -73,7 +73,7 @@ def value_clauses(options: tuple[Any, ...]) -> tuple[DataType, tuple[Any, ...]]:
 
 
 def query_clauses(options: tuple[Any, ...]) -> tuple[DataType, tuple[Any, ...]]:
-    """The type of JSON_QUERY, and its wrapper and behaviours."""
+    """Return the type of JSON_QUERY, and its wrapper and behaviours."""
     if len(options) > 1:
         wrapper, empty, error = map(str, options)
         return _STRING, (wrapper.removesuffix("_ARRAY"), empty.replace("_", " "), error.replace("_", " "))
@@ -86,12 +86,12 @@ def query_clauses(options: tuple[Any, ...]) -> tuple[DataType, tuple[Any, ...]]:
 
 
 def exists_clause(options: tuple[Any, ...]) -> tuple[str]:
-    """What JSON_EXISTS gives for an error."""
+    """Return the result of JSON_EXISTS for an error."""
     text = str(options[0]) if options else ""
     return (text.split()[0].upper() if text.strip() else "FALSE",)
 
 
 def null_clause(options: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What JSON_OBJECT and JSON_ARRAY do with NULL; nothing if it is not said."""
+    """Return the treatment of NULL in JSON_OBJECT and JSON_ARRAY, if it is given."""
     words = str(options[0]).split() if options else []
     return (words[0].upper(),) if words else ()

@@ -35,7 +35,7 @@ class MatchDescription:
 
 
 def match_recognize(description: MatchDescription, relation: Rel, scope: Scope, binder: Binder) -> Rel:
-    """Partition keys and measures."""
+    """Build the relation of partition keys and measures."""
     return _MatchBuilder(description, relation, scope, binder).build()
 
 
@@ -49,7 +49,7 @@ class _MatchBuilder:
         self._columns: list[Expr] = [InputRef(field.type, index) for index, field in enumerate(relation.fields)]
 
     def build(self) -> Rel:
-        """The node, with a projection in front of it and one behind."""
+        """Build the node, with a projection before and after it."""
         given = self._description
         self._check_pattern()
         partition = [self._plain_column(node, "PARTITION BY") for node in given.partition]
@@ -130,13 +130,13 @@ class _MatchBuilder:
         return MatchCondition(None, bound, tuple(values.values))
 
     def column(self, expr: Expr) -> int:
-        """The place of an expression of a single row."""
+        """Return the position of an expression of a single row."""
         if expr not in self._columns:
             self._columns.append(expr)
         return self._columns.index(expr)
 
     def row_expression(self, node: ast.Node) -> tuple[str | None, Expr]:
-        """An expression over the rows of one variable, and that variable; None if it names none."""
+        """Bind an expression over the rows of one variable. Return the variable (or None) and the result."""
         found: set[str] = set()
 
         def strip(one: ast.Node) -> ast.Node | None:
@@ -154,24 +154,24 @@ class _MatchBuilder:
 
     @property
     def variables(self) -> list[str]:
-        """All variables of the pattern, in order."""
+        """The variables of the pattern, in order."""
         return self._variables
 
     @property
     def base_binder(self) -> Binder:
-        """Binds expressions of single rows."""
+        """The binder of expressions of single rows."""
         return self._binder
 
     @property
     def relation(self) -> Rel:
-        """The input."""
+        """The input relation."""
         return self._relation
 
 
 class _Values:
-    """Values that an expression reads of the rows of a match; they are columns after those of the input.
+    """Values that an expression reads from the rows of a match, as columns after those of the input.
 
-    ``variable`` is the one whose condition it is, None for measures.
+    ``variable`` is the variable of the condition, or None for measures.
     """
 
     def __init__(self, owner: _MatchBuilder, variable: str | None, time: int | None) -> None:
@@ -179,12 +179,12 @@ class _Values:
         self._variable = variable
         self._time = time
         self.base = 1_000_000
-        """Where these columns begin, until it is known how many the input has."""
+        """A placeholder for the first column, until the width of the input is known."""
         self.values: list[tuple[MatchValue, AggregateSpec | None]] = []
         self.kinds: list[tuple[DataType, TimeAttribute | None]] = []
 
     def binder(self) -> Binder:
-        """Binds conditions or measures."""
+        """Return a binder for conditions or measures."""
         base = self._owner.base_binder
         return Binder(base.user_functions, base.subqueries, [self._intercept, *base.intercept])
 
@@ -205,7 +205,7 @@ class _Values:
         return None
 
     def _reference(self, node: ast.Ref) -> Expr | None:
-        """``v.c`` is LAST(v.c); in the condition of v it is the row itself."""
+        """Bind ``v.c``, which means LAST(v.c). In the condition of v it is the row itself."""
         variable, bound = self._owner.row_expression(node)
         if self._variable is not None and variable in (None, self._variable):
             return bound
@@ -274,7 +274,7 @@ class _Values:
 
 
 def _moved(expr: Expr, base: int, width: int) -> Expr:
-    """A measure over the node: its values are behind the partition keys."""
+    """Shift a measure to the node's columns: its values follow the partition keys."""
     from penstock.runtime.table.expressions import shifted
 
     return shifted(expr, lambda index: index - base + width)

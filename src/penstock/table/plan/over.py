@@ -22,7 +22,7 @@ RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTI
 def with_over_windows(
     relation: Rel, scope: Scope, binder: Binder, nodes: Sequence[ast.Node]
 ) -> tuple[Rel, Scope, Binder]:
-    """Compute all OVER calls of some expressions; afterwards they are columns after those of the relation."""
+    """Compute all OVER calls of some expressions, as columns after those of the relation."""
     calls: list[ast.Over] = []
     for node in nodes:
         calls += [one for one in ast.walk(node) if isinstance(one, ast.Over) and one not in calls]
@@ -63,13 +63,13 @@ class _Columns:
         self._expressions: list[Expr] = [InputRef(one.type, index) for index, one in enumerate(relation.fields)]
 
     def place(self, expr: Expr) -> int:
-        """Where an expression is."""
+        """Return the position of an expression."""
         if expr not in self._expressions:
             self._expressions.append(expr)
         return self._expressions.index(expr)
 
     def projected(self) -> Rel:
-        """The relation with all of them."""
+        """Return the relation with all columns."""
         known = len(self._relation.fields)
         if len(self._expressions) == known:
             return self._relation
@@ -110,7 +110,7 @@ def _result_type(name: str, types: Sequence[DataType]) -> DataType | None:
 
 
 def _frame(frame: ast.Frame | None, specs: Sequence[AggregateSpec]) -> FrameSpec:
-    """Without a frame it is RANGE UNBOUNDED PRECEDING; functions that count rows look at rows."""
+    """Return the frame. The default is RANGE UNBOUNDED PRECEDING; functions that count rows use ROWS."""
     by_row = all(spec.function in (*RANKING, "LAG", "LEAD") for spec in specs)
     if frame is None:
         return FrameSpec(by_row, None)
@@ -134,16 +134,16 @@ def _following(frame: ast.Frame) -> int | None:
     value = getattr(frame.end, "value", 0)
     if value is None or (frame.rows and isinstance(value, int)):
         return value
-    raise ValidationException("after the current row, the frame of an OVER window takes a number of rows")
+    raise ValidationException("after the current row, the frame of an OVER window must be a number of rows")
 
 
 def has_over_or_subquery(node: ast.Node) -> bool:
-    """Whether an expression has parts that are computed beside it."""
+    """Whether an expression has parts that are computed separately."""
     return any(isinstance(one, (ast.Over, ast.Subquery)) for one in ast.walk(node))
 
 
 def bind_parts(node: ast.Node, binder: Binder, scope: Scope) -> None:
-    """Aggregates inside of OVER: bind what can be bound."""
+    """Bind the parts of aggregates inside OVER that can be bound."""
     for child in ast.children(node):
         if isinstance(child, (ast.Over, ast.Subquery, ast.Frame)) or has_over_or_subquery(child):
             bind_parts(child, binder, scope)

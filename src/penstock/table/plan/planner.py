@@ -43,12 +43,12 @@ class PlannerSettings:
     async_calls: AsyncCalls = field(default_factory=AsyncCalls)
 
     def evaluation(self) -> EvaluationContext:
-        """The context of expressions; each operator gets one of its own."""
+        """Create an evaluation context. Each operator gets its own."""
         return EvaluationContext(time_zone=self.time_zone, database=self.database, async_calls=self.async_calls)
 
 
 class Planner:
-    """Translates relations; one that is used twice is translated once."""
+    """Translates relations. A relation that is used twice is translated once."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: PlannerSettings) -> None:
         self.env = env
@@ -56,17 +56,17 @@ class Planner:
         self._translated: dict[tuple[int, bool, Cuts], Transformation] = {}
         self._sharing = Sharing()
         self.cuts = Cuts.EXACT
-        """Where what is being translated wants watermarks among its rows."""
+        """The positions at which the current plan needs watermarks among its rows."""
         self._kept: list[Rel] = []  # ids are unique only among living objects
         self._changelogs: dict[int, Changelog] = {}
         self._keys: dict[int, UpsertKeys] = {}
 
     def optimize(self, rel: Rel) -> Rel:
-        """The plan that is run."""
+        """Return the optimized plan."""
         return self._sharing.share(prune_columns(optimize(rel, batch=self.settings.batch)))
 
     def translate_root(self, rel: Rel, *, update_before: bool) -> Transformation:
-        """The transformation of a relation that is read by nothing but a sink."""
+        """Return the transformation of a relation that only a sink reads."""
         self.cuts = wanted_cuts(rel)
         try:
             return self.translate(rel, update_before=update_before)
@@ -76,7 +76,7 @@ class Planner:
     # -- properties of nodes ------------------------------------------------------------------------------------
 
     def changelog(self, rel: Rel) -> Changelog:
-        """Which row kinds a relation produces. In batch mode everything is an insert."""
+        """Return the row kinds of a relation. In batch mode, all rows are inserts."""
         if self.settings.batch:
             return Changelog()
         known = self._changelogs.get(id(rel))
@@ -86,7 +86,7 @@ class Planner:
         return known
 
     def upsert_keys(self, rel: Rel) -> UpsertKeys:
-        """Columns under which a relation's rows are updated."""
+        """Return the columns under which a relation's rows are updated."""
         known = self._keys.get(id(rel))
         if known is None:
             known = self._keys[id(rel)] = rel.upsert_keys([self.upsert_keys(one) for one in rel.inputs])
@@ -96,7 +96,7 @@ class Planner:
     # -- translation --------------------------------------------------------------------------------------------
 
     def translate(self, rel: Rel, *, update_before: bool) -> Transformation:
-        """The transformation of a relation; `update_before` is whether its reader needs `-U`."""
+        """Return the transformation of a relation. `update_before` is whether its reader needs `-U`."""
         update_before = update_before and self.changelog(rel).updates
         key = (id(rel), update_before, self.cuts)
         known = self._translated.get(key)
@@ -109,7 +109,7 @@ class Planner:
         return known
 
     def inputs(self, rel: Rel, update_before: bool) -> list[Transformation]:
-        """The transformations of a node's inputs, each with the `-U` rows that the node needs."""
+        """Return the transformations of a node's inputs, with the `-U` rows that the node needs."""
         needed = rel.needs_update_before(update_before, [self.changelog(one) for one in rel.inputs])
         return [self.translate(one, update_before=need) for one, need in zip(rel.inputs, needed, strict=True)]
 
@@ -124,7 +124,7 @@ class Planner:
         *,
         parallelism: int | None = -1,
     ) -> Transformation:
-        """An operator after a transformation, with the same parallelism unless another is given."""
+        """Add an operator after a transformation. The default parallelism is that of the transformation."""
         return OneInputTransformation(
             name=name,
             description=description,
@@ -142,13 +142,13 @@ class Planner:
         *,
         single: bool = False,
     ) -> Transformation:
-        """An operator with two inputs that are partitioned already."""
+        """Add an operator with two inputs that are already partitioned."""
         return TwoInputTransformation(
             name=name, input1=first, input2=second, operator=operator, parallelism=1 if single else None
         )
 
     def exchange(self, source: Transformation, keys: Sequence[int]) -> tuple[Transformation, int | None]:
-        """Rows by key, and the parallelism after: without keys all rows go to one task."""
+        """Partition rows by key and return the parallelism. Without keys, all rows go to one task."""
         if not keys:
             return PartitionTransformation(name="Exchange", input=source, partitioner=GlobalPartitioner()), 1
         partitioner = ColumnHashPartitioner(keys)
@@ -161,12 +161,12 @@ class Planner:
         return self.settings.state_ttl if hint is None else hint
 
     def context(self, **changes: Any) -> EvaluationContext:
-        """The evaluation context of one operator."""
+        """Return the evaluation context of one operator."""
         return replace(self.settings.evaluation(), **changes)
 
 
 def parallelism_of(transformation: Transformation) -> int | None:
-    """The parallelism of the operator after virtual transformations; None is the environment's."""
+    """Return the parallelism of the operator after virtual transformations; None is the environment's."""
     while isinstance(transformation, PartitionTransformation):
         transformation = transformation.input
     if isinstance(transformation, UnionTransformation):

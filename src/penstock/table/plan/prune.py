@@ -1,6 +1,6 @@
-"""Columns that nothing reads are left out as early as possible: of projections, of windows, and of what files are read.
+"""Drops unused columns as early as possible: from projections, from windows, and from files.
 
-Scans of one table share a source, so all of them read the columns that any of them needs.
+Scans of one table share a source, so all of them read the union of their columns.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel, ScanRel, WatermarkRel
 
 Pruned = tuple[Rel, list[int]]
-"""A relation with fewer columns, and which of the old ones they are."""
+"""A relation with fewer columns, and their old positions."""
 
 
 def prune_columns(rel: Rel) -> Rel:
-    """The same relation, reading less."""
+    """Return the same relation without unused columns."""
     pruning = _Pruning()
-    pruning.whole(rel)  # finds out what the scans of each table need together
+    pruning.whole(rel)  # collects the columns that all scans of a table need
     pruning.results.clear()
     return pruning.whole(rel)
 
@@ -30,16 +30,16 @@ def prune_columns(rel: Rel) -> Rel:
 class _Pruning:
     def __init__(self) -> None:
         self.read: dict[Any, set[int]] = {}
-        """The columns of each table that any of its scans needs."""
+        """The columns of each table that its scans need."""
         self.results: dict[tuple[int, frozenset[int]], Pruned] = {}
-        """A relation that is used twice stays one."""
+        """Pruned relations: a relation that is used twice stays one."""
 
     def whole(self, rel: Rel) -> Rel:
-        """With all columns."""
+        """Return the relation with all columns."""
         return self.prune(rel, set(range(len(rel.fields))))[0]
 
     def prune(self, rel: Rel, needed: set[int]) -> Pruned:
-        """With the needed columns, and perhaps some more, in their old order."""
+        """Return the relation with the needed columns, and possibly others, in their old order."""
         key = (id(rel), frozenset(needed))
         known = self.results.get(key)
         if known is None:

@@ -1,7 +1,7 @@
-"""Rules that make Top-N and deduplication of numbered rows (T83 to T87).
+"""Rules that convert row numbers to Top-N and deduplication (T83 to T87).
 
-A filter on ROW_NUMBER makes a :class:`RankRel`. One that is partitioned by a window becomes a rank of windows, and
-one that keeps a single row by time a deduplication.
+A filter on ROW_NUMBER becomes a :class:`RankRel`. If it is partitioned by a window, it becomes a window rank. If it
+keeps a single row by time, it becomes a deduplication.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from penstock.table.plan.windows import window_columns
 
 
 def changelog_of(rel: Rel) -> Changelog:
-    """Which row kinds a relation produces in streaming mode."""
+    """Return the row kinds of a relation in streaming mode."""
     return rel.changelog([changelog_of(one) for one in rel.inputs])
 
 
 def rank_of_over(rel: Rel) -> Rel | None:
-    """Filters on ROW_NUMBER with an upper limit: Top-N. What else they say is applied after it."""
+    """Convert filters on ROW_NUMBER with an upper limit to Top-N. Other conditions are applied after it."""
     conditions: list[Expr] = []
     node = rel
     while isinstance(node, FilterRel):
@@ -41,7 +41,7 @@ def rank_of_over(rel: Rel) -> Rel | None:
     window = node.window
     low, high = max(1, bounds.low), bounds.high
     if low > high:
-        high, rest = low, [*rest, Constant(BooleanType(), False)]  # nothing fulfils both
+        high, rest = low, [*rest, Constant(BooleanType(), False)]  # no number satisfies both
     result: Rel = RankRel(node.fields, node.input, window.partition, window.order, low, high, with_rank=True)
     if low == high:  # the rank is known
         plain = RankRel(node.fields[:-1], node.input, window.partition, window.order, low, high, with_rank=False)
@@ -54,14 +54,14 @@ def rank_of_over(rel: Rel) -> Rel | None:
 
 @dataclass(slots=True)
 class _Bounds:
-    """Limits of the column with row numbers."""
+    """The limits of the column with row numbers."""
 
     column: int
     low: int = 1
     high: int | None = None
 
     def take(self, condition: Expr) -> bool:
-        """Whether the condition is a limit."""
+        """Use a condition if it is a limit. Return whether it is."""
         if not isinstance(condition, Call) or len(condition.operands) != 2:
             return False
         left, right = condition.operands
@@ -106,7 +106,7 @@ def _conjuncts(condition: Expr) -> list[Expr]:
 
 
 def rank_without_numbers(rel: Rel) -> Rel | None:
-    """Rank numbers that are not read are not computed: changes are fewer (T84)."""
+    """Drop rank numbers that are not read. This reduces the number of changes (T84)."""
     if not isinstance(rel, ProjectRel):
         return None
     filters: list[Expr] = []
@@ -126,7 +126,7 @@ def rank_without_numbers(rel: Rel) -> Rel | None:
 
 
 def rank_of_limit(rel: Rel) -> Rel | None:
-    """ORDER BY with LIMIT is a Top-N of the whole table (T86)."""
+    """Convert ORDER BY with LIMIT to a Top-N of the whole table (T86)."""
     if not isinstance(rel, SortRel) or rel.fetch is None or not rel.fetch:
         return None
     if not rel.order and changelog_of(rel.input).insert_only:
@@ -136,7 +136,7 @@ def rank_of_limit(rel: Rel) -> Rel | None:
 
 
 def rank_of_windows(rel: Rel) -> Rel | None:
-    """A rank partitioned by the start and the end of a window is emitted at the end of the window (T66)."""
+    """Convert a rank partitioned by start and end of a window to a window rank, emitted at its end (T66)."""
     if not isinstance(rel, RankRel):
         return None
     columns = window_columns(rel.input)
@@ -149,7 +149,7 @@ def rank_of_windows(rel: Rel) -> Rel | None:
 
 
 def deduplicate(rel: Rel) -> Rel | None:
-    """One row for each key by a time attribute (T87)."""
+    """Convert a Top-1 by a time attribute to a deduplication (T87)."""
     if not isinstance(rel, RankRel) or not _by_time(rel) or rel.with_rank:
         return None
     if not changelog_of(rel.input).insert_only:

@@ -1,4 +1,4 @@
-"""Rewriting of logical plans. Each rule is a function from a node to another one, or None if it does not apply."""
+"""Rewrites logical plans. A rule maps a node to another one, or returns None if it does not apply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rule = Callable[[Rel], Rel | None]
 
 
 def optimize(rel: Rel, *, batch: bool) -> Rel:
-    """Apply all rules from the leaves up, until none applies; then those that choose joins in time."""
+    """Apply all rules from the leaves up until none applies, then the rules for joins in time."""
     rel = _applied(rel, RULES)
     if batch:
         return rel
@@ -37,7 +37,7 @@ def _applied(rel: Rel, rules: Sequence[Rule]) -> Rel:
 
 
 def merge_projections(rel: Rel) -> Rel | None:
-    """A projection of a projection is one, if nothing is computed twice."""
+    """Merge a projection of a projection, if nothing is computed twice."""
     if not isinstance(rel, ProjectRel) or not isinstance(rel.input, ProjectRel):
         return None
     inner = rel.input
@@ -50,7 +50,7 @@ def merge_projections(rel: Rel) -> Rel | None:
 
 
 def filter_below_projection(rel: Rel) -> Rel | None:
-    """A filter of plain columns goes in front of a projection, so that both are one Calc."""
+    """Move a filter of plain columns below a projection, so that both become one Calc."""
     if not isinstance(rel, FilterRel) or not isinstance(rel.input, ProjectRel):
         return None
     project = rel.input
@@ -61,7 +61,7 @@ def filter_below_projection(rel: Rel) -> Rel | None:
 
 
 def substitute(expr: Expr, columns: Sequence[Expr]) -> Expr:
-    """The expression with its columns replaced."""
+    """Replace the columns of an expression."""
     return transform(expr, lambda node: columns[node.index] if isinstance(node, InputRef) else None)
 
 
@@ -72,4 +72,4 @@ def _refs(expr: Expr) -> list[InputRef]:
 
 
 RULES: list[Rule] = [merge_projections, filter_below_projection, window_aggregate, *RANK_RULES, *JOIN_RULES]
-"""In this order. A rule for a new kind of node goes into a module of its own and is added here."""
+"""The rules in order. Put rules for a new kind of node into a separate module and add them here."""

@@ -1,4 +1,4 @@
-"""Scopes: which names an expression may use, and which columns they are."""
+"""Scopes: the names that an expression may use, and their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.util.exceptions import ValidationException
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column and the table that it is of: ``qualifier`` may be cut from the left (``db.t.a``, ``t.a``)."""
+    """A column and its table. Names may use the end of ``qualifier`` (``db.t.a``, ``t.a``)."""
 
     field: Field
     qualifier: tuple[str, ...] = ()
@@ -21,21 +21,21 @@ class ScopeColumn:
 
 @dataclass(slots=True)
 class Scope:
-    """The columns of the relation that an expression is evaluated on, and outer queries around it."""
+    """The columns of the relation on which an expression is evaluated, and outer queries."""
 
     columns: list[ScopeColumn]
     outer: Scope | None = None
-    style: str = "table"  # how messages are worded: "sql" or "table"
+    style: str = "table"  # the wording of messages: "sql" or "table"
     correlated: set[int] = field(default_factory=set)
     """Columns of this scope that inner queries refer to."""
     aliases: list[tuple[tuple[str, ...], str, int]] = field(default_factory=list)
-    """Other names of columns, as qualifier, name and index: the columns that USING has merged."""
+    """Other names of columns, as qualifier, name and index, for columns merged by USING."""
 
     @staticmethod
     def of(
         fields: Sequence[Field], qualifier: tuple[str, ...] = (), outer: Scope | None = None, style: str = "table"
     ) -> Scope:
-        """The scope of one relation."""
+        """Create the scope of one relation."""
         return Scope([ScopeColumn(one, qualifier) for one in fields], outer, style)
 
     @property
@@ -44,7 +44,7 @@ class Scope:
         return [column.field for column in self.columns]
 
     def resolve(self, path: tuple[str, ...]) -> Expr:
-        """The column of a name, or a field of it; raises a ValidationException if there is none, or more than one."""
+        """Return the column of a name, or a field of it. Raise a ValidationException if it is missing or ambiguous."""
         scope: Scope | None = self
         depth = 0
         while scope is not None:
@@ -62,7 +62,7 @@ class Scope:
         raise self._unknown(path)
 
     def find(self, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
-        """Index of the column and the path after it. A longer qualifier wins over a field of a row."""
+        """Return the index of the column and the path after it. A longer qualifier precedes a field of a row."""
         for length in range(len(path) - 1, -1, -1):
             qualifier, name, rest = path[:length], path[length], path[length + 1 :]
             matches = [
@@ -93,7 +93,7 @@ class Scope:
         return ValidationException(f"Cannot resolve field [{'.'.join(path)}], input field list:[{known}].")
 
     def columns_of(self, qualifier: tuple[str, ...]) -> list[int]:
-        """The columns of a table, or of all tables."""
+        """Return the columns of a table, or of all tables."""
         found = [index for index, column in enumerate(self.columns) if _ends_with(column.qualifier, qualifier)]
         if not found and qualifier:
             raise ValidationException(f"SQL validation failed. Table '{'.'.join(qualifier)}' not found")
@@ -111,7 +111,7 @@ def _nested(expr: Expr, rest: tuple[str, ...], path: tuple[str, ...]) -> Expr:
 
 
 def row_field(expr: Expr, name: str | int, what: str = "") -> Expr:
-    """A field of a row by its name or position."""
+    """Return a field of a row by its name or position."""
     row = expr.type
     if not isinstance(row, RowType):
         raise ValidationException(f"'{what or name}': a value of type {row} has no field '{name}'")

@@ -1,4 +1,4 @@
-"""UNION, INTERSECT, EXCEPT: NULLs are equal (T34)."""
+"""UNION, INTERSECT, EXCEPT. NULLs are equal (T34)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.table.plan.nodes.join import ANTI, SEMI, JoinRel
 
 
 def set_operation(name: str, left: Rel, right: Rel, *, keeps_all: bool) -> Rel:
-    """Two relations with the same number of columns as one."""
+    """Combine two relations with the same number of columns."""
     union = build.union_all([left, right], name)
     if name == "UNION":
         return union if keeps_all else build.distinct(union)
@@ -37,7 +37,7 @@ def _same_rows(left: Rel, right: Rel) -> Expr:
 
 
 def _counted(name: str, left: Rel, right: Rel) -> Rel:
-    """With ALL: how often a row is in both inputs, or how much more often in the first."""
+    """Count rows for ALL: how often a row is in both inputs, or how much more often in the first."""
     count_type = BigIntType(_nullable=False)
     width = len(left.fields)
     branches = []

@@ -10,7 +10,7 @@ from penstock.table.plan.nodes.rank import SortKey, SortRel
 
 
 def sort_keys(items: Sequence[ast.SortItem], columns: Sequence[int]) -> list[SortKey]:
-    """Sort keys for columns; NULL is the smallest value unless said otherwise (T36)."""
+    """Return sort keys for columns. By default, NULL is the smallest value (T36)."""
     keys = []
     for item, column in zip(items, columns, strict=True):
         nulls_last = item.descending if item.nulls_last is None else item.nulls_last
@@ -19,7 +19,7 @@ def sort_keys(items: Sequence[ast.SortItem], columns: Sequence[int]) -> list[Sor
 
 
 def sort_relation(relation: Rel, keys: Sequence[SortKey], width: int | None, fetch: int | None, offset: int) -> Rel:
-    """Sorted rows; columns after `width` served only to sort."""
+    """Sort rows. Columns after `width` are only for sorting."""
     result: Rel = SortRel(relation.fields, relation, tuple(keys), offset, fetch)
     if width is not None and width < len(relation.fields):
         result = build.keep_columns(result, range(width))

@@ -36,7 +36,7 @@ class Decorrelated:
 
 
 class SubqueryPlanner:
-    """Turns subqueries of a WHERE clause or a SELECT list into joins."""
+    """Converts subqueries of a WHERE clause or a SELECT list to joins."""
 
     def __init__(self, t_env: TableEnvironment | None) -> None:
         self._t_env = t_env
@@ -44,7 +44,7 @@ class SubqueryPlanner:
     # -- WHERE --------------------------------------------------------------------------------------------------
 
     def filter(self, relation: Rel, scope: Scope, binder: Binder, node: ast.Node, what: str) -> tuple[Rel, Scope]:
-        """Rows that fulfil a condition."""
+        """Keep the rows that satisfy a condition."""
         plain: list[ast.Node] = []
         for part in conjuncts(node):
             subquery, negated = _predicate(part)
@@ -84,7 +84,7 @@ class SubqueryPlanner:
     def scalars(
         self, relation: Rel, scope: Scope, binder: Binder, nodes: Sequence[ast.Node]
     ) -> tuple[Rel, Scope, Binder]:
-        """Join scalar subqueries of expressions; afterwards they are columns after those of the relation."""
+        """Join scalar subqueries of expressions, as columns after those of the relation."""
         found: list[ast.Subquery] = []
         for node in nodes:
             found += [one for one in ast.walk(node) if isinstance(one, ast.Subquery) and one not in found]
@@ -123,7 +123,7 @@ class SubqueryPlanner:
 
 
 def _predicate(node: ast.Node) -> tuple[ast.Subquery | None, bool]:
-    """A subquery that is a condition by itself, and whether it is negated."""
+    """Return a subquery that is itself a condition, and whether it is negated."""
     negated = False
     while isinstance(node, ast.FunctionCall) and node.name == "NOT":
         negated, node = not negated, node.arguments[0]
@@ -133,21 +133,21 @@ def _predicate(node: ast.Node) -> tuple[ast.Subquery | None, bool]:
 
 
 def conjuncts(node: ast.Node) -> list[ast.Node]:
-    """The conditions that AND joins."""
+    """Return the conditions joined by AND."""
     if isinstance(node, ast.FunctionCall) and node.name == "AND":
         return [one for argument in node.arguments for one in conjuncts(argument)]
     return [node]
 
 
 def split(expr: Expr) -> list[Expr]:
-    """The same for bound conditions."""
+    """Return the bound conditions joined by AND."""
     if isinstance(expr, Call) and expr.function == "AND":
         return [one for operand in expr.operands for one in split(operand)]
     return [expr]
 
 
 def conjunction(conditions: Sequence[Expr]) -> Expr:
-    """All conditions at once."""
+    """Join conditions with AND."""
     if not conditions:
         return _TRUE
     if len(conditions) == 1:
@@ -160,7 +160,7 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 
 
 def decorrelate(rel: Rel) -> Decorrelated:
-    """Take conditions on outer columns out of an inner relation. Columns they need are added after the others."""
+    """Extract conditions on outer columns from an inner relation. Columns they need are added after the others."""
     if not _is_correlated(rel):
         return Decorrelated(rel, [])
     match rel:
@@ -195,7 +195,7 @@ def _through_projection(rel: ProjectRel) -> Decorrelated:
 
 
 def _through_aggregate(rel: AggregateRel) -> Decorrelated:
-    """Columns that are compared with outer ones become group keys."""
+    """Add columns that are compared with outer ones to the group keys."""
     below = decorrelate(rel.input)
     added: list[int] = []
     for condition in below.conditions:
@@ -206,7 +206,7 @@ def _through_aggregate(rel: AggregateRel) -> Decorrelated:
     old_keys, calls = len(rel.keys), len(rel.calls)
     key_fields = [*rel.fields[:old_keys], *(Field(f"$c{index}", below.relation.fields[index].type) for index in added)]
     aggregate = AggregateRel((*key_fields, *rel.fields[old_keys:]), below.relation, tuple(keys), rel.calls)
-    # The columns as they were, then the new keys.
+    # The original columns, then the new keys.
     order = [*range(old_keys), *range(len(keys), len(keys) + calls), *range(old_keys, len(keys))]
     relation = build.keep_columns(aggregate, order, [aggregate.fields[index].name for index in order])
     moved = {index: old_keys + calls + position for position, index in enumerate(added)}
@@ -223,12 +223,12 @@ def _has_correlation(expr: Expr) -> bool:
 
 
 def _hidden(rel: Rel) -> int:
-    """Columns that were added for conditions."""
+    """Return the number of columns that were added for conditions."""
     return sum(1 for field in rel.fields if field.name.startswith("$c") and field.name[2:].isdigit())
 
 
 def _between(condition: Expr, width: int) -> Expr:
-    """A condition over both sides of a join: outer columns first, inner ones after."""
+    """Convert a condition to one over both sides of a join, outer columns first."""
 
     def place(node: Expr) -> Expr | None:
         if isinstance(node, InputRef):
@@ -243,14 +243,14 @@ def _between(condition: Expr, width: int) -> Expr:
 
 
 def _is_single(rel: Rel) -> bool:
-    """Whether there is never more than one row."""
+    """Whether a relation never has more than one row."""
     while isinstance(rel, ProjectRel):
         rel = rel.input
     return isinstance(rel, AggregateRel) and not rel.keys
 
 
 def _single_value(inner: Decorrelated) -> Decorrelated:
-    """The value of the only row for each outer row; more than one row fails the job."""
+    """Return the value of the only row for each outer row. More than one row fails the job."""
     rel = inner.relation
     keys: list[int] = []
     for condition in inner.conditions:
@@ -284,7 +284,7 @@ def _value_of_no_rows(rel: Rel) -> Expr | None:
 
 
 def _comparison(binder: Binder, left: Expr, right: Expr, *, negated: bool) -> Expr:
-    """IN compares; NOT IN is not fulfilled if the comparison is not FALSE, which NULL is not (T35)."""
+    """Return the comparison of IN. NOT IN holds only if it is FALSE, so not for NULL (T35)."""
     equal = binder.function("=", left, right)
     if not negated or not equal.type.is_nullable:
         return equal

@@ -37,7 +37,7 @@ _PARAMETERS = {
 
 
 def window_table_function(name: str, trees: Sequence[Any], reader: Any, table_argument: TableArgument) -> Rel:
-    """``TUMBLE(TABLE t, DESCRIPTOR(c), size)`` and the others, by position or by name."""
+    """Build ``TUMBLE(TABLE t, DESCRIPTOR(c), size)`` and similar, by position or by name."""
     given = _arguments(name, trees)
     table = given["DATA"]
     relation, scope = table_argument(table.expressions[0])
@@ -50,7 +50,7 @@ def window_table_function(name: str, trees: Sequence[Any], reader: Any, table_ar
 
 
 def make_window(name: str, relation: Rel, column: int, lengths: dict[str, int], partition: tuple[int, ...] = ()) -> Rel:
-    """The node, with its parameters checked."""
+    """Check the parameters and build the node."""
     size = lengths.get("SIZE", lengths.get("GAP", 0))
     slide = lengths.get("SLIDE", lengths.get("STEP", 0))
     if size <= 0 or (name in ("HOP", "CUMULATE") and slide <= 0):
@@ -120,7 +120,7 @@ def _time_column(name: str, tree: Any, relation: Rel) -> int:
 
 
 def check_time_attribute(name: str, field: Field) -> None:
-    """Windows are over time attributes."""
+    """Check that a window uses a time attribute."""
     if field.time is None or not is_timestamp(field.type):
         raise ValidationException(
             f"The window function requires the timecol is a time attribute type, but is {field.describe()} "
@@ -150,7 +150,7 @@ def apply_table_function(
     names: Sequence[str] = (),
     ordinality: bool = False,
 ) -> Rel:
-    """Every row with what a table function or UNNEST makes of it."""
+    """Join each row with the results of a table function or UNNEST."""
     bound: list[Expr] = [binder.bind(one, scope) for one in arguments]
     if function == "UNNEST":
         columns = _unnested(bound[0].type)

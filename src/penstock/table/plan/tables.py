@@ -1,4 +1,4 @@
-"""From tables of the catalog to relations: scan, computed columns, watermark (T41, T120)."""
+"""Converts tables of the catalog to relations: scan, computed columns, watermark (T41, T120)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ParseType = Callable[[str], DataType]
 
 @dataclass(slots=True)
 class SchemaColumn:
-    """A column with its type known."""
+    """A column with a resolved type."""
 
     name: str
     type: DataType
@@ -37,18 +37,18 @@ class SchemaColumn:
 
     @property
     def is_physical(self) -> bool:
-        """Whether the connector has it."""
+        """Whether the column is physical."""
         return self.expression is None and self.metadata_key is None
 
     @property
     def is_persisted(self) -> bool:
-        """Whether INSERT INTO writes it."""
+        """Whether INSERT INTO writes the column."""
         return self.expression is None and not self.is_virtual
 
 
 @dataclass(slots=True)
 class TableSchemaPlan:
-    """A schema with all types known. Computed columns are bound over the columns that are none."""
+    """A resolved schema. Computed columns are bound to the other columns."""
 
     columns: list[SchemaColumn]
     watermark: tuple[int, Expr] | None
@@ -56,12 +56,12 @@ class TableSchemaPlan:
 
     @property
     def fields(self) -> list[Field]:
-        """The columns as they are seen by queries."""
+        """The columns for queries."""
         return [Field(column.name, column.type, column.time) for column in self.columns]
 
 
 class TableResolver:
-    """Resolves schemas and makes relations of tables."""
+    """Resolves schemas and converts tables to relations."""
 
     def __init__(self, binder: Binder, parse_expression: ParseExpression, parse_type: ParseType) -> None:
         self.binder = binder
@@ -69,7 +69,7 @@ class TableResolver:
         self._parse_type = parse_type
 
     def schema(self, schema: Schema) -> TableSchemaPlan:
-        """All columns with their types."""
+        """Resolve all columns and their types."""
         columns: list[SchemaColumn] = []
         for column in schema.columns:
             if any(known.name == column.name for known in columns):
@@ -141,7 +141,7 @@ class TableResolver:
     # -- relations ----------------------------------------------------------------------------------------------
 
     def resolved(self, name: str, entry: TableEntry, plan: TableSchemaPlan) -> ResolvedTable:
-        """The table as its connector sees it."""
+        """Return the table for its connector."""
         physical = [column for column in plan.columns if column.is_physical]
         names = [column.name for column in physical]
         metadata = [column for column in plan.columns if column.metadata_key is not None]
@@ -155,7 +155,7 @@ class TableResolver:
         )
 
     def scan(self, name: str, entry: TableEntry) -> Rel:
-        """A table as a relation."""
+        """Return a table as a relation."""
         plan = self.schema(entry.schema)
         table = self.resolved(name, entry, plan)
         factory = factory_for(table)
@@ -169,7 +169,7 @@ class TableResolver:
         return self.relation(name, plan, source, table)
 
     def relation(self, name: str, plan: TableSchemaPlan, source: TableSource, table: ResolvedTable) -> Rel:
-        """Scan, computed columns and watermark of a table."""
+        """Build the scan, the computed columns and the watermark of a table."""
         declared = [column for column in plan.columns if column.expression is None]
         ordered = [column for column in declared if column.is_physical] + [
             column for column in declared if not column.is_physical
@@ -206,14 +206,14 @@ class TableResolver:
         return project(rel, expressions, [column.name for column in plan.columns])
 
     def sink(self, name: str, entry: TableEntry) -> tuple[TableSink, ResolvedTable, list[SchemaColumn]]:
-        """A table as a sink, and the columns that are written."""
+        """Return a table as a sink, and the columns to write."""
         plan = self.schema(entry.schema)
         table = self.resolved(name, entry, plan)
         return factory_for(table).sink(table), table, [column for column in plan.columns if column.is_persisted]
 
 
 def check_insert(source: Rel, columns: list[SchemaColumn], name: str) -> None:
-    """Whether a query fits a table: by position, with implicit casts that cannot lose anything (T123)."""
+    """Check that a query fits a table by position, with implicit casts that lose no data (T123)."""
     query = ", ".join(f"{field.name}: {field.type}" for field in source.fields)
     sink = ", ".join(f"{column.name}: {column.type}" for column in columns)
     where = f"\nQuery schema: [{query}]\nSink schema:  [{sink}]"

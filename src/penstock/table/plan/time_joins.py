@@ -1,4 +1,4 @@
-"""Finding interval joins and window joins among regular ones (T65, T73)."""
+"""Finds interval joins and window joins among regular ones (T65, T73)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def changelog_of(rel: Rel) -> Changelog:
-    """Which changes a relation makes in streaming mode."""
+    """Return the changes of a relation in streaming mode."""
     return rel.changelog([changelog_of(one) for one in rel.inputs])
 
 
 def window_join(rel: Rel) -> Rel | None:
-    """A join with equality of window_start and window_end of the same kind of windows."""
+    """Find a join by window_start and window_end of the same kind of windows."""
     if type(rel) is not JoinRel or not all(changelog_of(one).insert_only for one in rel.inputs):
         return None
     left, right = map(window_columns, rel.inputs)
@@ -40,7 +40,7 @@ def window_join(rel: Rel) -> Rel | None:
 
 
 def interval_join(rel: Rel) -> Rel | None:
-    """A join with an equality and bounds between the time attributes of both sides."""
+    """Find a join with an equality and bounds between the time attributes of both sides."""
     if type(rel) is not JoinRel or rel.kind in (SEMI, ANTI):
         return None
     if not all(changelog_of(one).insert_only for one in rel.inputs):
@@ -67,7 +67,7 @@ def interval_join(rel: Rel) -> Rel | None:
 
 
 def _bound(condition: Expr, rel: JoinRel, width: int) -> tuple[tuple[int, int], int | None, int | None] | None:
-    """Time columns, and bounds of right time minus left time in milliseconds."""
+    """Return the time columns, and the bounds of right time minus left time in ms."""
     if not isinstance(condition, Call) or condition.function not in _MIRRORED or len(condition.operands) != 2:
         return None
     first, second = (_time_and_offset(operand, rel) for operand in condition.operands)
@@ -93,7 +93,7 @@ def _bound(condition: Expr, rel: JoinRel, width: int) -> tuple[tuple[int, int], 
 
 
 def _time_and_offset(expr: Expr, rel: JoinRel) -> tuple[int, int] | None:
-    """A time attribute plus a constant interval in milliseconds."""
+    """Return a time attribute and a constant interval in ms."""
     if isinstance(expr, InputRef):
         fields = [*rel.left.fields, *rel.right.fields]
         return None if fields[expr.index].time is None else (expr.index, 0)
@@ -108,12 +108,12 @@ def _time_and_offset(expr: Expr, rel: JoinRel) -> tuple[int, int] | None:
 
 
 def is_processing_time(rel: IntervalJoinRel) -> bool:
-    """Whether an interval join counts by the clock."""
+    """Whether an interval join uses processing time."""
     return rel.left.fields[rel.left_time].time is TimeAttribute.PROCTIME
 
 
 def check_time_attributes(rel: Rel) -> None:
-    """Reject windows over a time that a regular join has passed on: its rows are in no order of time (T41)."""
+    """Reject windows over a time column after a regular join, whose rows are not in order of time (T41)."""
     for node in walk(rel):
         if isinstance(node, WindowTableFunctionRel):
             column = node.window.time_column

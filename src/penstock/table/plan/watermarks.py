@@ -1,7 +1,7 @@
-"""Which queries depend on the place of watermarks among the rows.
+"""Finds queries that depend on the position of watermarks among the rows.
 
-A watermark after every row that moves the clock cuts a batch into pieces. Only CURRENT_WATERMARK can tell them all.
-Windows, sorts and joins in time can tell those in front of late rows; all other nodes have no clock.
+A watermark after each row that advances the clock splits a batch. Only CURRENT_WATERMARK depends on all of them.
+Windows, sorts and joins in time depend on those before late rows. Other nodes have no clock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WITHOUT_CLOCK = (
 
 
 def wanted_cuts(rel: Rel) -> Cuts:
-    """Where a plan wants watermarks among its rows."""
+    """Return where a plan needs watermarks among its rows."""
     nodes = list(walk(rel))
     if any(map(_reads_watermark, nodes)):
         return Cuts.EXACT

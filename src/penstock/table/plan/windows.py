@@ -1,4 +1,4 @@
-"""Which columns of a relation are those of a window: what makes an aggregate, a rank or a join one of windows (T62)."""
+"""Finds the window columns of a relation, which make aggregates, ranks and joins windowed (T62)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
 
 @dataclass(frozen=True, slots=True)
 class WindowColumns:
-    """Columns with the start, the end and the time of the same window, by their positions."""
+    """The positions of the columns with start, end and time of the same window."""
 
     starts: frozenset[int]
     ends: frozenset[int]
@@ -29,7 +29,7 @@ class WindowColumns:
     processing_time: bool
 
     def mapped(self, sources: Sequence[int | None]) -> WindowColumns | None:
-        """The same columns after a projection: for each of its columns which one it is, if it is a plain one."""
+        """Return the window columns after a projection, given the source of each plain column."""
 
         def places(columns: frozenset[int]) -> frozenset[int]:
             return frozenset(place for place, source in enumerate(sources) if source in columns)
@@ -37,12 +37,12 @@ class WindowColumns:
         return replace(self, starts=places(self.starts), ends=places(self.ends), times=places(self.times))
 
     def bound_by(self, columns: Sequence[int]) -> bool:
-        """Whether some columns name the window: both its start and its end are among them."""
+        """Whether columns identify the window: they include both its start and its end."""
         return bool(self.starts & set(columns)) and bool(self.ends & set(columns))
 
 
 def window_columns(rel: Rel) -> WindowColumns | None:
-    """The window columns of a relation; None if its rows are not in windows."""
+    """Return the window columns of a relation, or None if its rows are not in windows."""
     match rel:
         case WindowTableFunctionRel():
             width = len(rel.input.fields)
@@ -74,13 +74,13 @@ def window_columns(rel: Rel) -> WindowColumns | None:
 
 
 def _same_column(copies: Sequence[Expr]) -> int | None:
-    """The column that all grouping sets have in a place."""
+    """Return the column that all grouping sets have at a position."""
     first = copies[0]
     return first.index if isinstance(first, InputRef) and all(one == first for one in copies) else None
 
 
 def window_aggregate(rel: Rel) -> Rel | None:
-    """GROUP BY with the start and the end of a window is an aggregate of windows."""
+    """Convert GROUP BY with start and end of a window to a window aggregate."""
     if not isinstance(rel, AggregateRel):
         return None
     columns = window_columns(rel.input)

@@ -1,1 +1,1 @@
-"""SQL: statements, parsed by sqlglot with a Flink dialect of our own, or by hand."""
+"""SQL statements, parsed by sqlglot with our own Flink dialect, or by hand."""

@@ -61,7 +61,7 @@ def _create_table(words: Words, t_env: TableEnvironment, *, temporary: bool) -> 
     query = words.rest() if words.accept("AS") else None
     words.end()
     if query is None:
-        t_env.resolver().schema(entry.schema)  # types and expressions are checked now, the connector later
+        t_env.resolver().schema(entry.schema)  # check types and expressions now, the connector later
         t_env.catalogs.create(path, entry, temporary=temporary, ignore_if_exists=if_not_exists)
         return success()
     return _create_as_select(t_env, path, entry, query, temporary=temporary, if_not_exists=if_not_exists)
@@ -125,13 +125,13 @@ def _not_enforced(words: Words) -> None:
         return
     words.accept("ENFORCED")
     raise ValidationException(
-        "ENFORCED mode for PRIMARY KEY constraint is not supported: the data are not owned here, so nothing can be "
-        "enforced. Write NOT ENFORCED"
+        "ENFORCED mode for PRIMARY KEY constraint is not supported: Penstock does not own the data, so it cannot "
+        "enforce the key. Write NOT ENFORCED"
     )
 
 
 def _column(words: Words) -> tuple[UnresolvedColumn, bool]:
-    """A column, and whether it is the primary key."""
+    """Parse a column. Return it, and whether it is the primary key."""
     name = words.name()
     if words.accept("AS"):
         column = UnresolvedColumn(name, expression=words.expression("COMMENT"))
@@ -153,7 +153,7 @@ def _column(words: Words) -> tuple[UnresolvedColumn, bool]:
 
 
 def _like(words: Words, t_env: TableEnvironment, entry: TableEntry) -> TableEntry:
-    """LIKE other (INCLUDING ... EXCLUDING ...): what the other table has, unless this one says otherwise."""
+    """Parse LIKE other (INCLUDING ... EXCLUDING ...): copy the other table, except for what this one defines."""
     path = words.path()
     found = t_env.catalogs.find(path)
     if not isinstance(found, TableEntry):
@@ -210,7 +210,7 @@ def _create_view(words: Words, t_env: TableEnvironment, *, temporary: bool, or_r
 
 
 def _create_function(words: Words, t_env: TableEnvironment, *, temporary: bool) -> TableResult:
-    """``CREATE FUNCTION f AS 'module.name' LANGUAGE PYTHON``"""
+    """Execute ``CREATE FUNCTION f AS 'module.name' LANGUAGE PYTHON``."""
     if_not_exists = words.accept("IF", "NOT", "EXISTS")
     path = words.path()
     words.expect("AS")
@@ -218,11 +218,11 @@ def _create_function(words: Words, t_env: TableEnvironment, *, temporary: bool) 
     language = words.name().upper() if words.accept("LANGUAGE") else "PYTHON"
     words.end()
     if language != "PYTHON":
-        raise ValidationException(f"functions are written in Python here, not in {language}: LANGUAGE PYTHON")
+        raise ValidationException(f"functions must be written in Python, not in {language}: use LANGUAGE PYTHON")
     if t_env.catalogs.find_function(path[-1]) is not None:
         if if_not_exists:
             return success()
-        raise ValidationException(f"Could not register function '{path[-1]}': it exists already")
+        raise ValidationException(f"Could not register function '{path[-1]}': it already exists")
     t_env.create_temporary_function(".".join(path), imported(target))
     return success()
 
@@ -382,7 +382,7 @@ def _altered(words: Words, entry: TableEntry) -> TableEntry:
 
 
 def _changed(words: Words, schema: Schema, *, must_exist: bool) -> Schema:
-    """ADD or MODIFY: columns, a watermark, a primary key."""
+    """Execute ADD or MODIFY of columns, a watermark or a primary key."""
     wrapped = words.accept("(")
     while True:
         if words.accept("WATERMARK", "FOR"):

@@ -1,8 +1,8 @@
 """Flink's SQL for sqlglot: names keep their case, backticks quote, functions keep their names and arguments.
 
-sqlglot turns functions it knows into nodes of their own, with the meaning they have elsewhere. Here every function
-becomes an `Anonymous` node with the name that was written; forms with keywords inside (CAST, EXTRACT, ...) get a name
-that begins with a dollar sign.
+sqlglot converts functions it knows to special nodes, with their meaning in other systems. Here, each function becomes
+an `Anonymous` node with the name as written. Forms with keywords inside (CAST, EXTRACT, ...) get a name that begins
+with a dollar sign.
 """
 
 # ruff: noqa: RUF012 - sqlglot's way to define a dialect
@@ -24,7 +24,7 @@ _CLOCKS = ("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LO
 
 @cache
 def flink_dialect() -> Dialect:
-    """The dialect; raises an error that says what to do if sqlglot is missing or cannot be extended."""
+    """Return the dialect, or raise an error that says what to do if sqlglot is missing or cannot be extended."""
     try:
         import sqlglot
     except ImportError:
@@ -40,7 +40,7 @@ def flink_dialect() -> Dialect:
 
 
 def parse(text: str) -> Any:
-    """The tree of one statement."""
+    """Parse one statement."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -84,7 +84,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
         return parse_clock
 
     def text_of_type(self: Any) -> Any:
-        """The text of a type up to the closing parenthesis, which stays."""
+        """Return the text of a type up to the closing parenthesis, which is not consumed."""
         start, depth = self._curr, 0
         while self._curr and self._curr.token_type != TokenType.SENTINEL:
             if self._curr.token_type == TokenType.L_PAREN:
@@ -158,7 +158,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
         return call("OVERLAY", *arguments)
 
     def with_unit(name: str) -> Callable[[Any], Any]:
-        """TIMESTAMPADD(unit, n, t), TIMESTAMPDIFF(unit, a, b)"""
+        """Return the parser of TIMESTAMPADD(unit, n, t) and TIMESTAMPDIFF(unit, a, b)."""
 
         def parse_with_unit(self: Any) -> Any:
             unit = self._parse_var(any_token=True)
@@ -170,13 +170,13 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
         return parse_with_unit
 
     def ends_name(token: Any) -> bool:
-        """Whether a token ends an expression, so that the word in front of it is one."""
+        """Whether a token ends an expression, so that the word before it is an expression."""
         return (
             token is None or token.token_type in (TokenType.COMMA, TokenType.R_PAREN) or token.text.upper() == "VALUE"
         )
 
     def json_clauses(name: str) -> Callable[[Any], Any]:
-        """Arguments, then words such as NULL ON EMPTY, which are kept as text."""
+        """Return the parser of arguments and clauses such as NULL ON EMPTY, which are kept as text."""
 
         def parse_json(self: Any) -> Any:
             arguments: list[Any] = []
@@ -207,7 +207,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
         KEYWORDS = {
             key: value
             for key, value in tokens.Tokenizer.KEYWORDS.items()
-            # Words that mean something to other systems only.
+            # Words that have a meaning only in other systems.
             if key
             not in (
                 *("INTO", "KILL", "ANALYZE", "CACHE", "UNCACHE", "TOP", "XML", "SESSION"),
@@ -254,7 +254,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
         }
 
         def _parse_lambda(self, alias: bool = False) -> Any:
-            """Arguments of functions: also a whole table, as window functions take it."""
+            """Parse arguments of functions, including a whole table as for window functions."""
             index = self._index
             name = None
             if self._next.token_type == TokenType.FARROW:
@@ -274,7 +274,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
             return super()._parse_lambda(alias=alias)
 
         def _parse_table(self, *arguments: Any, **options: Any) -> Any:
-            """TABLE(f(...)) in FROM."""
+            """Parse TABLE(f(...)) in FROM."""
             if self._curr.token_type == TokenType.TABLE and self._next.token_type == TokenType.L_PAREN:
                 self._advance(2)
                 function = self._parse_function(anonymous=True, any_token=True)
@@ -289,11 +289,11 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
             return super()._parse_table(*arguments, **options)
 
         def _parse_match_recognize(self) -> Any:
-            """With WITHIN after the pattern, which only Flink has."""
+            """Parse MATCH_RECOGNIZE with Flink's WITHIN after the pattern."""
             return parse_match_recognize(self) if self._match(TokenType.MATCH_RECOGNIZE) else None
 
         def _parse_lateral(self) -> Any:
-            """LATERAL TABLE(f(x)) AS t(a, b): whatever the function is called."""
+            """Parse LATERAL TABLE(f(x)) AS t(a, b) for all function names."""
             index = self._index
             if self._match(TokenType.LATERAL) and self._match(TokenType.TABLE) and self._match(TokenType.L_PAREN):
                 function = self._parse_function(anonymous=True, any_token=True)

@@ -17,7 +17,7 @@ _OPTION = re.compile(r"'((?:[^']|'')*)'\s*=\s*'((?:[^']|'')*)'")
 
 
 def hint_options(tree: Any) -> dict[str, dict[str, str]]:
-    """Hints after a table: ``/*+ OPTIONS('k'='v') */``; those that are unknown are ignored (T122)."""
+    """Return the hints after a table: ``/*+ OPTIONS('k'='v') */``. Unknown ones are ignored (T122)."""
     return _hints([*(tree.comments or ()), *(comment for part in tree.parts for comment in (part.comments or ()))])
 
 
@@ -34,7 +34,7 @@ def _hints(comments: list[str]) -> dict[str, dict[str, str]]:
 class StateTtl:
     """``/*+ STATE_TTL('a' = '1d', 'b' = '2h') */`` after SELECT: how long a join or GROUP BY keeps state (T126).
 
-    The names are those of the tables in FROM, or their aliases.
+    Names are the tables in FROM, or their aliases.
     """
 
     def __init__(self, tree: Any) -> None:
@@ -56,7 +56,7 @@ class StateTtl:
         return self._with_times(relation, self._names[::-1]) if self._times else relation
 
     def _with_times(self, rel: Rel, names: list[str]) -> Rel:
-        """``names`` are those of the tables in the relation, the last one first."""
+        """Apply the times. ``names`` are the tables in the relation, the last one first."""
         if len(names) < 2 or not rel.inputs:
             return rel
         rest = names[1:] if len(rel.inputs) > 1 else names

@@ -19,7 +19,7 @@ _MICROS = {
 
 
 def day_time_interval(text: str, units: list[str]) -> dt.timedelta:
-    """From days to fractions of seconds.
+    """Parse an interval from days to fractions of seconds.
 
     >>> day_time_interval("1 02:03", ["DAY", "MINUTE"])
     datetime.timedelta(days=1, seconds=7380)
@@ -41,7 +41,7 @@ def day_time_interval(text: str, units: list[str]) -> dt.timedelta:
 
 
 def year_month_interval(text: str, units: list[str]) -> int:
-    """A number of months.
+    """Parse an interval of years and months. Return the number of months.
 
     >>> year_month_interval("1-2", ["YEAR", "MONTH"])
     14

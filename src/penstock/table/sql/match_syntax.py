@@ -1,4 +1,4 @@
-"""The syntax of MATCH_RECOGNIZE (T90): from tokens to a tree, from the tree to a description of the pattern."""
+"""The syntax of MATCH_RECOGNIZE (T90): parses tokens to a tree, and the tree to a pattern description."""
 
 # ruff: noqa: SLF001 - a parser is extended by its own methods
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TERM = re.compile(
 
 
 def parse_match_recognize(parser: Any) -> Any:
-    """Behind the word itself: what is in parentheses, and the alias."""
+    """Parse the parentheses and the alias after the keyword."""
     from sqlglot import exp
     from sqlglot.tokenizer_core import TokenType
 
@@ -57,7 +57,7 @@ def parse_match_recognize(parser: Any) -> Any:
 
 
 def read_match(tree: Any, reader: Any) -> MatchDescription:
-    """The description of a pattern."""
+    """Return the description of a pattern."""
     rows = tree.args.get("rows")
     if rows is not None and rows.name == "ALL":
         raise TableException("Only ONE ROW PER MATCH is supported: remove ALL ROWS PER MATCH.")
@@ -101,14 +101,14 @@ def _skip(tree: Any) -> tuple[str, str]:
         return f"TO {upper[2]}", words[3].strip("`")
     if upper[:2] == ["SKIP", "TO"] and len(words) == 3:
         return "TO LAST", words[2].strip("`")
-    raise SqlParserException(f"SQL parse failed. AFTER MATCH {' '.join(words)} is not known")
+    raise SqlParserException(f"SQL parse failed. AFTER MATCH {' '.join(words)} is unknown")
 
 
 def _pattern(text: str) -> tuple[PatternTerm, ...]:
-    """Variables with quantifiers, one after the other (T91)."""
+    """Parse a sequence of variables with quantifiers (T91)."""
     if re.search(r"[|()^&]|\bPERMUTE\b|\{-", text):
         raise TableException(
-            f"PATTERN ({text}) is not supported: a pattern is variables one after the other, without groups, "
+            f"PATTERN ({text}) is not supported: a pattern must be a sequence of variables, without groups, "
             "alternatives, PERMUTE and exclusions."
         )
     terms = []

@@ -1,4 +1,4 @@
-"""From sqlglot's trees to unresolved expressions."""
+"""Converts sqlglot's trees to unresolved expressions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BINARY = {
 
 
 def parse_expression(text: str) -> ast.Node:
-    """An expression in SQL."""
+    """Parse an expression in SQL."""
     tree = parse(f"SELECT {text}")
     expressions = tree.expressions
     if len(expressions) != 1 or tree.args.get("from_") is not None:
@@ -32,14 +32,14 @@ def parse_expression(text: str) -> ast.Node:
 
 
 class ExpressionReader:
-    """Reads expressions; ``query`` makes the relation of a subquery."""
+    """Reads expressions. ``query`` creates the relation of a subquery."""
 
     def __init__(self, query: Callable[[Any], Callable[[Any], Any]] | None) -> None:
         self._query = query
         self.windows: dict[str, Any] = {}
 
     def read(self, tree: Any) -> ast.Node:
-        """The unresolved form of a tree."""
+        """Return the unresolved form of a tree."""
         kind = type(tree).__name__
         if kind in _BINARY:
             return ast.FunctionCall(_BINARY[kind], (self.read(tree.this), self.read(tree.expression)))
@@ -50,7 +50,7 @@ class ExpressionReader:
         return node
 
     def read_all(self, trees: Any) -> tuple[ast.Node, ...]:
-        """Several trees."""
+        """Return the unresolved form of several trees."""
         return tuple(self.read(tree) for tree in trees)
 
     # -- names and constants ------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class ExpressionReader:
         return ast.Literal(None)
 
     def _read_cast(self, tree: Any) -> ast.Node:
-        """``DATE '2024-01-01'`` and its relatives: what sqlglot makes of a type in front of a text."""
+        """Read ``DATE '2024-01-01'`` and similar: sqlglot's form of a type before a text."""
         text, kind = tree.this.name, tree.args["to"].this.name
         try:
             if kind == "DATE":
@@ -236,7 +236,7 @@ class ExpressionReader:
         return self.sort_item(tree)
 
     def sort_item(self, tree: Any) -> ast.SortItem:
-        """ORDER BY one expression."""
+        """Read an item of ORDER BY."""
         descending = bool(tree.args.get("desc"))
         nulls_first = bool(tree.args.get("nulls_first"))
         default_first = not descending  # NULL is the smallest value (T36)
@@ -319,7 +319,7 @@ def _cast(reader: ExpressionReader, arguments: list[Any], *, or_null: bool) -> a
 
 
 def _with_option(name: str) -> Callable[[ExpressionReader, list[Any]], ast.Node]:
-    """Forms whose first argument is a word."""
+    """Return the reader of a form whose first argument is a word."""
 
     def read(reader: ExpressionReader, arguments: list[Any]) -> ast.Node:
         return ast.FunctionCall(name, reader.read_all(arguments[1:]), options=(_text(arguments[0]),))
@@ -357,10 +357,12 @@ _SPECIAL: dict[str, Callable[[ExpressionReader, list[Any]], ast.Node]] = {
 
 
 def interval_literal(tree: Any) -> ast.Literal:
-    """``INTERVAL '1 02:03' DAY TO MINUTE``."""
+    """Read ``INTERVAL '1 02:03' DAY TO MINUTE``."""
     unit = tree.args.get("unit")
     if unit is None or tree.this is None:
-        raise SqlParserException(f"SQL parse failed. '{tree.sql()}' is not an interval: write INTERVAL '10' SECOND")
+        raise SqlParserException(
+            f"SQL parse failed. '{tree.sql()}' is not an interval: write, for example, INTERVAL '10' SECOND"
+        )
     units = [unit.name] if type(unit).__name__ != "IntervalSpan" else [unit.this.name, unit.expression.name]
     text, names = tree.this.name, [one.upper().removesuffix("S") for one in units]
     if type(tree.this).__name__ == "Neg":

@@ -1,6 +1,6 @@
-"""From a query's tree to a relation: FROM, WHERE, GROUP BY, HAVING, SELECT, ORDER BY, in this order.
+"""Converts a query's tree to a relation: FROM, WHERE, GROUP BY, HAVING, SELECT, ORDER BY, in this order.
 
-It imports one module per clause.
+This module imports one module for each clause.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class QueryTranslator:
-    """Translates queries; knows the common table expressions around them and the scopes of outer queries."""
+    """Translates queries, with their common table expressions and the scopes of outer queries."""
 
     def __init__(
         self, t_env: TableEnvironment, ctes: dict[str, Callable[[], Rel]] | None = None, outer: Scope | None = None
@@ -46,7 +46,7 @@ class QueryTranslator:
         self._outer = outer
 
     def translate(self, tree: Any) -> Rel:
-        """The relation of a query."""
+        """Return the relation of a query."""
         self._read_ctes(tree)
         match type(tree).__name__:
             case "Select":
@@ -119,7 +119,7 @@ class QueryTranslator:
         *,
         distinct: bool,
     ) -> Rel:
-        """The SELECT list, and after it what ORDER BY needs besides."""
+        """Build the SELECT list, followed by the other columns for ORDER BY."""
         extra = [node for node in sort_nodes if not isinstance(node, int)]
         every = [*nodes, *extra]
         relation, scope, binder = with_over_windows(relation, scope, binder, every)
@@ -143,7 +143,7 @@ class QueryTranslator:
         having: ast.Node | None,
         sort_nodes: list[ast.Node | int],
     ) -> tuple[Rel, Binder, Scope]:
-        """GROUP BY and HAVING; afterwards expressions are bound over groups."""
+        """Build GROUP BY and HAVING. Later expressions are bound to the groups."""
         binder = self.binder()
         group = tree.args.get("group")
         sets = grouping_sets(group, reader, nodes)
@@ -169,7 +169,7 @@ class QueryTranslator:
         having: ast.Node | None,
         sort_nodes: list[ast.Node | int],
     ) -> tuple[Rel, Binder, Scope]:
-        """GROUP BY TUMBLE(ts, size) and the like (T68)."""
+        """Build GROUP BY TUMBLE(ts, size) and similar (T68)."""
         plain = [key for key in keys if key != window]
         names = [_key_name(key, index) for index, key in enumerate(plain)]
         spec = window_of_call(window)
@@ -186,7 +186,7 @@ class QueryTranslator:
         outer: Binder | None = None,
     ) -> tuple[Rel, Binder, Scope]:
         outer = outer or builder.outer_binder()
-        # Bind everything once, so that all aggregates are known before the node is made.
+        # Bind all expressions once, so that all aggregates are known before the node is built.
         for node in [*nodes, *(one for one in sort_nodes if not isinstance(one, int))]:
             if not has_over_or_subquery(node):
                 outer.bind(node, scope)
@@ -284,7 +284,7 @@ class QueryTranslator:
         return relation, Scope.of(relation.fields, (), self._outer, "sql")
 
     def _lateral(self, relation: Rel, scope: Scope, tree: Any, *, outer: bool) -> tuple[Rel, Scope]:
-        """LATERAL TABLE(f(x)), UNNEST(x) and LATERAL (SELECT ...)."""
+        """Build LATERAL TABLE(f(x)), UNNEST(x) and LATERAL (SELECT ...)."""
         alias = tree.args.get("alias")
         qualifier = (tree.alias,) if tree.alias else ()
         names = [column.name for column in (alias.args.get("columns") or ())] if alias is not None else []
@@ -340,17 +340,17 @@ class QueryTranslator:
     def _lateral_condition(self, relation: Rel, scope: Scope, on: Any, side: str) -> tuple[Rel, Scope]:
         condition = self.binder().condition(self._reader().read(on), scope, "ON")
         if side == "LEFT" and not build.always_true(condition):
-            raise ValidationException("SQL validation failed. LEFT JOIN of a table function takes ON TRUE only")
+            raise ValidationException("SQL validation failed. LEFT JOIN of a table function supports only ON TRUE")
         return build.filter_rows(relation, condition), scope
 
     # -- WHERE, ORDER BY, LIMIT ---------------------------------------------------------------------------------
 
     def _filter(self, node: ast.Node, relation: Rel, scope: Scope, what: str) -> tuple[Rel, Scope]:
-        """A condition; subqueries in it become joins."""
+        """Build a condition. Its subqueries become joins."""
         return SubqueryPlanner(self._t_env).filter(relation, scope, self.binder(), node, what)
 
     def _modified(self, tree: Any, relation: Rel, keys: list[SortKey] | None = None, width: int | None = None) -> Rel:
-        """ORDER BY, OFFSET and LIMIT."""
+        """Build ORDER BY, OFFSET and LIMIT."""
         order, limit, offset = tree.args.get("order"), tree.args.get("limit"), tree.args.get("offset")
         if order is None and limit is None and offset is None:
             return relation
@@ -440,14 +440,14 @@ def _renamed(relation: Rel, names: list[str], what: str) -> Rel:
 
 
 def _expand(node: ast.Node, scope: Scope) -> list[ast.Node]:
-    """``*`` and ``t.*``; columns are named so that they are found again although names repeat."""
+    """Expand ``*`` and ``t.*``. Columns get names that stay unique although names repeat."""
     if not isinstance(node, ast.Star):
         return [node]
     return [ast.ColumnAt(index, scope.columns[index].field.name) for index in scope.columns_of(node.qualifier)]
 
 
 def output_names(nodes: list[ast.Node]) -> list[str]:
-    """Names of the columns of a SELECT list; those without a name are EXPR$0, EXPR$1, ..., by their position."""
+    """Return the column names of a SELECT list. Unnamed ones are EXPR$0, EXPR$1, ..., by position."""
     names = []
     for position, node in enumerate(nodes):
         match node:

@@ -1,4 +1,4 @@
-"""Scripts: several statements, each ended by a semicolon."""
+"""Scripts: several statements that end with semicolons."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SET_ENDS = re.compile(r"\bEND\s*$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a script and the line it begins in."""
+    """One statement of a script and its first line."""
 
     text: str
     line: int
 
 
 def split_statements(script: str) -> tuple[list[Statement], str]:
-    r"""The complete statements of a script, and what is left without a semicolon after it.
+    r"""Return the complete statements of a script, and the rest without a semicolon.
 
     >>> statements, rest = split_statements("SELECT ';'; -- a; b\nSHOW TABLES; SELECT")
     >>> [one.text for one in statements], rest

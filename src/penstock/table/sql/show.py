@@ -42,7 +42,7 @@ def _show(words: Words, t_env: TableEnvironment) -> TableResult:
         "JARS": ("jars", list),
     }
     if what not in lists:
-        raise words.error(f"SHOW {what} is not known")
+        raise words.error(f"SHOW {what} is unknown")
     title, names = lists[what]
     found = _in_database(words, t_env, names) if what in ("TABLES", "VIEWS") else names()
     rows: list[tuple[object, ...]] = [(name,) for name in _liked(words, found)]
@@ -82,7 +82,7 @@ def _describe(words: Words, t_env: TableEnvironment) -> TableResult:
 
 
 def describe_table(t_env: TableEnvironment, path: tuple[str, ...]) -> TableResult:
-    """Columns with types, keys, extras and watermarks."""
+    """Return the columns with types, keys, extras and watermarks."""
     entry = t_env.catalogs.find(path)
     if entry is None:
         full = ".".join(t_env.catalogs.qualify(path))
@@ -172,7 +172,7 @@ def _show_create(words: Words, t_env: TableEnvironment) -> TableResult:
 
 
 def create_table_text(name: str, entry: TableEntry) -> str:
-    """The CREATE TABLE statement of a table."""
+    """Return the CREATE TABLE statement of a table."""
     lines = []
     for column in entry.schema.columns:
         text = f"`{column.name}`" + ("" if column.type is None else f" {column.type}")

@@ -1,4 +1,4 @@
-"""Statements: which kind one is, and what it does (T2, T120 to T127)."""
+"""Statements: parses and executes them (T2, T120 to T127)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Execute = Callable[[Words, "TableEnvironment"], TableResult]
 
 
 def execute(text: str, t_env: TableEnvironment) -> TableResult:
-    """Run one statement."""
+    """Execute one statement."""
     from penstock.table.sql import ddl, show
 
     words = Words(text)
@@ -39,20 +39,20 @@ def execute(text: str, t_env: TableEnvironment) -> TableResult:
     handlers: dict[str, Execute] = {**ddl.STATEMENTS, **show.STATEMENTS}
     handler = handlers.get(first)
     if handler is None:
-        raise SqlParserException(f"SQL parse failed. '{words.peek()}' begins no statement")
+        raise SqlParserException(f"SQL parse failed. '{words.peek()}' does not begin a statement")
     return handler(words, t_env)
 
 
 def parse_query(text: str, t_env: TableEnvironment) -> Rel:
-    """The relation of a query; it is checked at once."""
+    """Return the relation of a query, which is checked at once."""
     words = Words(text)
     if words.peek().upper() not in ("SELECT", "WITH", "VALUES", "(", "TABLE"):
-        raise SqlParserException(f"SQL parse failed. '{words.peek()}' begins no query")
+        raise SqlParserException(f"SQL parse failed. '{words.peek()}' does not begin a query")
     return QueryTranslator(t_env).translate(parse(words.text))
 
 
 def parse_insert(text: str, t_env: TableEnvironment) -> Insert:
-    """``INSERT INTO t [PARTITION (...)] [(columns)] query``"""
+    """Parse ``INSERT INTO t [PARTITION (...)] [(columns)] query``."""
     words = Words(text)
     words.expect("INSERT")
     overwrite = words.accept("OVERWRITE")
@@ -70,7 +70,7 @@ def parse_insert(text: str, t_env: TableEnvironment) -> Insert:
 
 
 def explain_statement(text: str, t_env: TableEnvironment) -> str:
-    """The plan of a query or an INSERT."""
+    """Return the plan of a query or an INSERT."""
     words = Words(text)
     bodies = _statement_set(Words(text))
     if bodies is not None:
@@ -83,7 +83,7 @@ def explain_statement(text: str, t_env: TableEnvironment) -> str:
 
 
 def _hints(words: Words) -> dict[str, str]:
-    """``/*+ OPTIONS('k'='v') */`` after a table."""
+    """Parse ``/*+ OPTIONS('k'='v') */`` after a table."""
     found: dict[str, str] = {}
     if words.accept("/*+"):
         while not words.accept("*", "/"):
@@ -116,7 +116,7 @@ def _opens_query(words: Words) -> bool:
 
 
 def _statement_set(words: Words) -> list[str] | None:
-    """The statements of BEGIN STATEMENT SET; ...; END, or of EXECUTE STATEMENT SET BEGIN ...; END."""
+    """Return the statements of BEGIN STATEMENT SET; ...; END, or of EXECUTE STATEMENT SET BEGIN ...; END."""
     if words.accept("EXECUTE", "STATEMENT", "SET"):
         words.expect("BEGIN")
     elif words.accept("BEGIN", "STATEMENT", "SET"):

@@ -1,4 +1,4 @@
-"""A reader of words for statements with a fixed grammar: CREATE, ALTER, SHOW and the like."""
+"""A tokenizer for statements with a fixed grammar, such as CREATE, ALTER and SHOW."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Words:
         self.position = 0
 
     def peek(self) -> str:
-        """The next word, empty at the end."""
+        """Return the next word, or an empty string at the end."""
         found = _TOKEN.match(self.text, self.position)
         return "" if found is None else found.group(1)
 
@@ -36,17 +36,17 @@ class Words:
         """Take the next word."""
         found = _TOKEN.match(self.text, self.position)
         if found is None:
-            raise self.error("the statement ends too early")
+            raise self.error("the statement is incomplete")
         self.position = found.end()
         return found.group(1)
 
     @property
     def at_end(self) -> bool:
-        """Whether there is nothing left."""
+        """Whether the statement is at its end."""
         return not self.peek()
 
     def accept(self, *words: str) -> bool:
-        """Take words if they come next, in this order, whatever their case."""
+        """Take words if they come next, in this order, ignoring case."""
         start = self.position
         for word in words:
             if self.peek().upper() != word:
@@ -56,39 +56,39 @@ class Words:
         return True
 
     def expect(self, *words: str) -> None:
-        """Take words that must come next."""
+        """Take words, or raise an error if they do not come next."""
         for word in words:
             if not self.accept(word):
                 raise self.error(f"'{word}' expected")
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Raise an error unless the statement is at its end."""
         if not self.at_end:
             raise self.error("unexpected text")
 
     def name(self) -> str:
-        """An identifier."""
+        """Take an identifier."""
         word = self.next()
         if not re.match(r"[`A-Za-z_]", word):
             raise self.error("a name expected", word)
         return unquote(word)
 
     def path(self) -> tuple[str, ...]:
-        """Identifiers with dots between them."""
+        """Take identifiers separated by dots."""
         parts = [self.name()]
         while self.accept("."):
             parts.append(self.name())
         return tuple(parts)
 
     def string(self) -> str:
-        """A text in quotes."""
+        """Take a text in quotes."""
         word = self.next()
         if not word.startswith("'"):
             raise self.error("a text in single quotes expected", word)
         return word[1:-1].replace("''", "'")
 
     def names(self) -> list[str]:
-        """Names in parentheses."""
+        """Take names in parentheses."""
         self.expect("(")
         found = [self.name()]
         while self.accept(","):
@@ -119,14 +119,14 @@ class Words:
         return found
 
     def type(self) -> DataType:
-        """A type."""
+        """Take a type."""
         parser = TypeParser(self.text, self.position)
         found = parser.type()
         self.position = parser.position
         return found
 
     def expression(self, *stops: str) -> str:
-        """The text of an expression up to a comma, a closing parenthesis or one of some words."""
+        """Take the text of an expression up to a comma, a closing parenthesis or one of some words."""
         start, depth = self.position, 0
         while not self.at_end:
             word = self.peek()
@@ -140,13 +140,13 @@ class Words:
         return text
 
     def rest(self) -> str:
-        """The text that is left."""
+        """Take the remaining text."""
         text = self.text[self.position :].strip()
         self.position = len(self.text)
         return text
 
     def error(self, what: str, word: str | None = None) -> SqlParserException:
-        """A SqlParserException with the place."""
+        """Return a SqlParserException with the position."""
         near = self.peek() if word is None else word
         before = self.text[: self.position]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -1,1 +1,1 @@
-"""From logical nodes to transformations: one module for each family of nodes, registered by `translates`."""
+"""Translates logical nodes to transformations: one module per family of nodes, registered with `translates`."""

@@ -1,4 +1,4 @@
-"""GROUP BY and its copies of rows."""
+"""Translates GROUP BY and grouping sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.util.exceptions import TableException
 
 
 def aggregate_call(spec: AggregateSpec, source: Rel, *, retracts: bool) -> AggregateCall:
-    """The runtime form of an aggregate."""
+    """Return the runtime form of an aggregate."""
     types = tuple(source.fields[index].type for index in spec.arguments)
     made = _aggregate(spec.function, types, spec.type, spec.options, retracts=retracts)
     if spec.distinct and spec.function not in ("MIN", "MAX"):
@@ -42,7 +42,7 @@ def _aggregate(
 
 
 def check_retraction(function: Any) -> None:
-    """Whether a user's function can take rows away."""
+    """Check that a user-defined function supports retraction."""
     if not function.can_retract:
         raise TableException(
             f"Aggregate function '{function.name}' has no retract(), but its input is updated: implement retract()"
@@ -51,7 +51,7 @@ def check_retraction(function: Any) -> None:
 
 @translates(AggregateRel)
 def translate_aggregate(planner: Planner, rel: AggregateRel, update_before: bool) -> Transformation:
-    """An aggregate that updates its results."""
+    """Translate an aggregate that updates its results."""
     pandas = [one.function.name for one in rel.calls if getattr(one.function, "func_type", "") == "pandas"]
     if pandas and not planner.settings.batch:
         raise TableException(
@@ -77,7 +77,7 @@ def translate_aggregate(planner: Planner, rel: AggregateRel, update_before: bool
 
 @translates(ExpandRel)
 def translate_expand(planner: Planner, rel: ExpandRel, update_before: bool) -> Transformation:
-    """One Calc for each grouping set."""
+    """Translate an Expand: one Calc for each grouping set."""
     (source,) = planner.inputs(rel, update_before)
     copies = [
         planner.one_input(source, Calc(None, projection, rel.schema(), planner.context()), "Expand", rel.describe())

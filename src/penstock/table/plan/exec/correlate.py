@@ -1,4 +1,4 @@
-"""UNNEST and table functions for each row."""
+"""Translates UNNEST and table functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.table.plan.planner import Planner
 
 @translates(CorrelateRel)
 def translate_correlate(planner: Planner, rel: CorrelateRel, update_before: bool) -> Transformation:
-    """One operator without state."""
+    """Translate to one operator without state."""
     (source,) = planner.inputs(rel, update_before)
     function: RowFunction
     if rel.function == UNNEST:

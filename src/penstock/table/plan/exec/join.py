@@ -1,4 +1,4 @@
-"""Regular joins."""
+"""Translates regular joins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.table.plan.subquery import conjunction
 
 @translates(JoinRel)
 def translate_join(planner: Planner, rel: JoinRel, update_before: bool) -> Transformation:
-    """Both sides by the columns that must be equal; without any, all rows in one task."""
+    """Partition both sides by the columns that must be equal. Without any, one task processes all rows."""
     keys, rest = split_keys(conditions_of(rel.condition), len(rel.left.fields))
     sources = planner.inputs(rel, update_before)
     sides: list[JoinSide] = []
@@ -47,7 +47,7 @@ def translate_join(planner: Planner, rel: JoinRel, update_before: bool) -> Trans
 
 
 def _form(planner: Planner, rel: JoinRel, number: int, *, tested: bool, outer: bool) -> Form:
-    """The smallest form in which the rows of a side can be kept."""
+    """Return the smallest form in which to store the rows of a side."""
     semi = rel.kind in (SEMI, ANTI)
     if outer or (semi and number == 0):
         return Form.PARTNERS
@@ -59,7 +59,7 @@ def _form(planner: Planner, rel: JoinRel, number: int, *, tested: bool, outer: b
 def with_keys(
     planner: Planner, source: Transformation, rel: Rel, keys: Sequence[Expr]
 ) -> tuple[Transformation, list[int]]:
-    """The columns of key expressions; those that are not plain columns are computed after the others."""
+    """Return the columns of key expressions. Those that are not plain columns are computed after the others."""
     columns: list[int] = []
     computed: list[Expr] = []
     for key in keys:

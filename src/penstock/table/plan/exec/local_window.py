@@ -1,6 +1,6 @@
-"""Two phases of a window aggregate: which ones can be split, and how (see LocalWindowAggOperator).
+"""Two-phase window aggregates: which ones can be split, and how (see LocalWindowAggOperator).
 
-It imports the operators of both phases and the nodes they are made of.
+This module imports the operators of both phases and their nodes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MergedInput:
 def two_phases(
     planner: Planner, rel: WindowAggregateRel, assigner: WindowAssigner, clock: WindowClock
 ) -> MergedInput | None:
-    """The first phase and the windows after it; None if the aggregate stays one."""
+    """Return the first phase and the windows after it, or None if the aggregate is not split."""
     project = rel.input
     if not isinstance(project, ProjectRel) or not isinstance(project.input, WindowTableFunctionRel):
         return None
@@ -51,7 +51,7 @@ def two_phases(
     time_field = source_rel.fields[windows.window.time_column]
     parts = [_window_part(expr, width) for expr in project.expressions]
     if not clock.local and clock.zone != "UTC":
-        return None  # the end of a slice may be a time that clocks skip
+        return None  # the end of a slice may be a time that daylight saving skips
     if not _splits(planner, rel, project, windows, parts):
         return None
     plain_keys = [key for key in rel.keys if parts[key] is None]
@@ -100,7 +100,7 @@ def two_phases(
 
 
 def _window_part(expr: Expr, width: int) -> int | None:
-    """0 to 2 for the start, the end and the time of the window."""
+    """Return 0 to 2 for the start, the end and the time of the window."""
     return expr.index - width if isinstance(expr, InputRef) and expr.index >= width else None
 
 
@@ -115,7 +115,7 @@ def _splits(
     windows: WindowTableFunctionRel,
     parts: Sequence[int | None],
 ) -> bool:
-    """Whether two phases give the same results, and less work."""
+    """Whether two phases give the same results with less work."""
     kind = windows.window.kind
     width = len(windows.input.fields)
     if kind == "SESSION" or (kind == "TUMBLE" and any(parts[key] is None for key in rel.keys)):
@@ -133,12 +133,12 @@ def _splits(
         if spec.function not in _MERGED or spec.distinct or any(parts[index] is not None for index in _reads(spec)):
             return False
         if spec.function in ("SUM", "$SUM0") and isinstance(spec.type, FloatType | DoubleType):
-            return False  # the order of additions shows in the result
+            return False  # the result depends on the order of additions
     return True
 
 
 def _merging(spec: AggregateSpec) -> Aggregate:
-    """The aggregate over partial results."""
+    """Return the aggregate over partial results."""
     type_ = arrow_type(spec.type)
     match spec.function:
         case "COUNT" | "$SUM0":

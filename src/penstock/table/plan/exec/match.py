@@ -1,6 +1,6 @@
-"""MATCH_RECOGNIZE as a pattern of complex event processing (T91).
+"""Translates MATCH_RECOGNIZE to a CEP pattern (T91).
 
-It imports the parts of a pattern and those of a table's plan.
+This module imports the parts of a pattern and those of a table's plan.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VALUES_BEGIN = 1_000_000
 
 @translates(MatchRel)
 def translate_match(planner: Planner, rel: MatchRel, update_before: bool) -> Transformation:
-    """The operator after an exchange by the partition keys."""
+    """Translate to an operator after an exchange by the partition keys."""
     if not planner.changelog(rel.input).insert_only:
         raise TableException(
             "Match Recognize doesn't support consuming update and delete changes which is produced by node "
@@ -57,7 +57,7 @@ def translate_match(planner: Planner, rel: MatchRel, update_before: bool) -> Tra
 
 
 class _KeyOf:
-    """The partition key of an event."""
+    """Returns the partition key of an event."""
 
     def __init__(self, columns: tuple[int, ...]) -> None:
         self._columns = columns

@@ -1,4 +1,4 @@
-"""ChangelogNormalize."""
+"""Translates ChangelogNormalize."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table.plan.planner import Planner
 
 @translates(ChangelogNormalizeRel)
 def translate_normalize(planner: Planner, rel: ChangelogNormalizeRel, update_before: bool) -> Transformation:
-    """Rows by their key."""
+    """Translate to an operator partitioned by the key."""
     (source,) = planner.inputs(rel, update_before)
     exchanged, parallelism = planner.exchange(source, rel.keys)
     operator = ChangelogNormalizeOperator(rel.keys, rel.schema(), emits_update_before=update_before)

@@ -1,6 +1,6 @@
-"""OVER: by time, by other columns, in batch jobs (T80 to T82).
+"""Translates OVER: by time, by other columns, in batch jobs (T80 to T82).
 
-It imports one operator per kind of OVER.
+This module imports one operator for each kind of OVER.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.util.exceptions import TableException
 
 @translates(OverRel)
 def translate_over(planner: Planner, rel: OverRel, update_before: bool) -> Transformation:
-    """The input's columns and results."""
+    """Translate to an operator that adds the results to the input's columns."""
     (source,) = planner.inputs(rel, update_before)
     window = rel.window
     frame = OverFrame(window.frame.rows, window.frame.preceding, window.frame.following)
@@ -79,13 +79,13 @@ def _check_other_order(rel: OverRel) -> None:
         raise TableException("OVER windows in stream mode need an ORDER BY: add a time attribute to order by.")
     if window.frame.preceding is not None or window.frame.following != 0:
         raise TableException(
-            "OVER windows by a column that is not a time attribute take UNBOUNDED PRECEDING to CURRENT ROW only in "
+            "OVER windows by a column that is not a time attribute support only UNBOUNDED PRECEDING to CURRENT ROW in "
             "stream mode."
         )
 
 
 def _whole_call(rel: OverRel, spec: AggregateSpec) -> OverCall:
-    """A function over partitions that are known as a whole."""
+    """Return the call for complete partitions."""
     if spec.function in (*RANKING, "LAG", "LEAD"):
         return OverCall(list(spec.arguments), position_function=spec.function, result_type=arrow_type(spec.type))
     made = aggregate_call(spec, rel.input, retracts=_leaves_frame(rel))
@@ -93,7 +93,7 @@ def _whole_call(rel: OverRel, spec: AggregateSpec) -> OverCall:
 
 
 def _running_call(rel: OverRel, spec: AggregateSpec) -> OverCall:
-    """A function over rows that come in the order of time."""
+    """Return the call for rows in the order of time."""
     order = [key.column for key in rel.window.order]
     aggregate: Aggregate
     match spec.function:

@@ -1,4 +1,4 @@
-"""Top-N, deduplication, sorting and limits."""
+"""Translates Top-N, deduplication, sorting and limits."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from penstock.util.exceptions import TableException
 
 
 def sort_columns(keys: Sequence[SortKey]) -> list[SortColumn]:
-    """Sort keys as operators take them."""
+    """Convert sort keys for operators."""
     return [SortColumn(key.column, key.descending, key.nulls_last) for key in keys]
 
 
 @translates(RankRel)
 def translate_rank(planner: Planner, rel: RankRel, update_before: bool) -> Transformation:
-    """A Top-N that is updated with every row."""
+    """Translate a Top-N that is updated with each row."""
     (source,) = planner.inputs(rel, update_before)
     exchanged, parallelism = planner.exchange(source, rel.partition)
     operator = RankOperator(
@@ -44,7 +44,7 @@ def translate_rank(planner: Planner, rel: RankRel, update_before: bool) -> Trans
 
 @translates(WindowRankRel)
 def translate_window_rank(planner: Planner, rel: WindowRankRel, update_before: bool) -> Transformation:
-    """A Top-N for each window."""
+    """Translate a Top-N for each window."""
     (source,) = planner.inputs(rel, update_before)
     columns = window_columns(rel.input)
     assert columns is not None
@@ -66,7 +66,7 @@ def translate_window_rank(planner: Planner, rel: WindowRankRel, update_before: b
 
 @translates(DeduplicateRel)
 def translate_deduplicate(planner: Planner, rel: DeduplicateRel, update_before: bool) -> Transformation:
-    """The first or the last row of each key."""
+    """Translate the deduplication to the first or last row of each key."""
     (source,) = planner.inputs(rel, update_before)
     exchanged, parallelism = planner.exchange(source, rel.keys)
     time_column = rel.time_column if rel.rowtime else None
@@ -84,7 +84,7 @@ def translate_deduplicate(planner: Planner, rel: DeduplicateRel, update_before: 
 
 @translates(SortRel)
 def translate_sort(planner: Planner, rel: SortRel, update_before: bool) -> Transformation:
-    """A sort by time or of a batch job, or a limit; ORDER BY with LIMIT is a Top-N already."""
+    """Translate a sort by time or in a batch job, or a limit. ORDER BY with LIMIT is already a Top-N."""
     (source,) = planner.inputs(rel, update_before)
     exchanged, parallelism = planner.exchange(source, ())
     operator: TableOperator

@@ -1,11 +1,11 @@
-"""Which function translates which node.
+"""The registry of functions that translate nodes.
 
     @translates(FilterRel)
     def translate_filter(planner, rel, update_before):
         source = planner.input(rel, 0)
         return planner.one_input(source, Calc(...), "Calc", ...)
 
-`update_before` says whether the reader of the node needs `-U` rows.
+`update_before` is whether the reader of the node needs `-U` rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MODULES = (
     "table_aggregate",
     "normalize",
 )
-"""Modules of this package that register translations."""
+"""The modules of this package that register translations."""
 
 Translate = Callable[[Any, Any, bool], Transformation]
 _translations: dict[type[Rel], Translate] = {}
@@ -57,6 +57,6 @@ def load_translations() -> None:
 
 
 def translation_of(node: type[Rel]) -> Translate | None:
-    """The translation of a kind of node."""
+    """Return the translation of a kind of node."""
     load_translations()
     return _translations.get(node)

@@ -1,4 +1,4 @@
-"""Calc, union, watermark assigner."""
+"""Translates projections, filters, unions and watermarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.table.plan.planner import Planner
 
 @translates(ProjectRel)
 def translate_project(planner: Planner, rel: ProjectRel, update_before: bool) -> Transformation:
-    """A projection, together with a filter below it."""
+    """Translate a projection, together with a filter below it."""
     condition, source_rel = None, rel.input
     if isinstance(source_rel, FilterRel):
         condition = source_rel.condition
@@ -25,20 +25,20 @@ def translate_project(planner: Planner, rel: ProjectRel, update_before: bool) ->
 
 @translates(FilterRel)
 def translate_filter(planner: Planner, rel: FilterRel, update_before: bool) -> Transformation:
-    """A filter alone."""
+    """Translate a filter."""
     (source,) = planner.inputs(rel, update_before)
     return planner.one_input(source, Calc(rel.condition, None, rel.schema(), planner.context()), "Calc", rel.describe())
 
 
 @translates(UnionRel)
 def translate_union(planner: Planner, rel: UnionRel, update_before: bool) -> Transformation:
-    """Several streams read as one."""
+    """Translate a union."""
     return UnionTransformation(name="Union", streams=planner.inputs(rel, update_before))
 
 
 @translates(WatermarkRel)
 def translate_watermarks(planner: Planner, rel: WatermarkRel, update_before: bool) -> Transformation:
-    """Watermarks from a column."""
+    """Translate watermarks of a column."""
     (source,) = planner.inputs(rel, update_before)
     if planner.settings.batch:
         return source

@@ -1,4 +1,4 @@
-"""Sources: tables of connectors, constants, streams."""
+"""Translates sources: tables of connectors, constants, streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.util.exceptions import TableException
 
 @translates(ScanRel)
 def translate_scan(planner: Planner, rel: ScanRel, update_before: bool) -> Transformation:
-    """The source of a connector, or what a stream has become."""
+    """Translate the source of a connector, or a stream."""
     origin = rel.origin
     if not isinstance(origin, TableSource):
         made: Transformation = origin(planner)
@@ -33,7 +33,7 @@ def translate_scan(planner: Planner, rel: ScanRel, update_before: bool) -> Trans
 
 @translates(ValuesRel)
 def translate_values(planner: Planner, rel: ValuesRel, update_before: bool) -> Transformation:
-    """Constants, read by one task in order."""
+    """Translate constants, which one task reads in order."""
     columns = list(zip(*rel.rows, strict=True)) if rel.rows else [()] * len(rel.fields)
     arrays = [to_column(list(column), field.type) for column, field in zip(columns, rel.fields, strict=True)]
     source = ValuesSource(batch_of(arrays, rel.schema()))

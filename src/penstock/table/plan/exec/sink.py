@@ -1,4 +1,4 @@
-"""Sinks: what they accept decides which changes are sent to them (T11, T124)."""
+"""Translates sinks. The changelog mode of a sink determines the changes sent to it (T11, T124)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.util.exceptions import TableException, ValidationException
 
 
 def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str, table: ResolvedTable) -> SinkTransformation:
-    """Rows into a table."""
+    """Translate an INSERT."""
     rel = planner.optimize(rel)
     changes = planner.changelog(rel)
     if sink.accepts == "insert" and not changes.insert_only:
@@ -33,7 +33,7 @@ def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str, table
 
 
 def _changes(planner: Planner, rel: Rel, sink: TableSink, table: ResolvedTable) -> Transformation:
-    """The changes that a sink wants: all, or upserts by its key, whatever the upsert key of the query is (T124)."""
+    """Return the changes for a sink: all, or upserts by its own key (not by that of the query) (T124)."""
     mode = _option(planner, "table.exec.sink.upsert-materialize", ("AUTO", "FORCE", "NONE"))
     if sink.accepts != "upsert" or not table.primary_key or planner.changelog(rel).insert_only:
         return planner.translate_root(rel, update_before=sink.accepts == "all")
@@ -53,7 +53,7 @@ def _changes(planner: Planner, rel: Rel, sink: TableSink, table: ResolvedTable) 
 
 
 def _without_null(planner: Planner, source: Transformation, rel: Rel, table: ResolvedTable) -> Transformation:
-    """NULL is kept out of columns that are NOT NULL (T123)."""
+    """Handle NULL in columns that are NOT NULL (T123)."""
     mode = _option(planner, "table.exec.sink.not-null-enforcer", ("ERROR", "DROP"))
     columns = [(rel.names.index(one.name), one.name) for one in table.fields if not one.type.is_nullable]
     if not columns:
@@ -71,7 +71,7 @@ def _option(planner: Planner, key: str, values: tuple[str, ...]) -> str:
 
 
 def translate_collect(planner: Planner, rel: Rel, sink: Sink) -> SinkTransformation:
-    """Rows into the driver program, as Row objects with their kinds."""
+    """Collect rows in the driver program, as Row objects with row kinds."""
     rel = planner.optimize(rel)
     source = planner.translate_root(rel, update_before=True)
     conversion = OutputConversionOperator([field.type for field in rel.fields], None)

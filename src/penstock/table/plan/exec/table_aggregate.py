@@ -1,4 +1,4 @@
-"""Table aggregates."""
+"""Translates table aggregates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.table.plan.planner import Planner
 
 @translates(TableAggregateRel)
 def translate_table_aggregate(planner: Planner, rel: TableAggregateRel, update_before: bool) -> Transformation:
-    """Any number of rows for each group."""
+    """Translate a table aggregate."""
     (source,) = planner.inputs(rel, update_before)
     if not planner.changelog(rel.input).insert_only:
         check_retraction(rel.function)

@@ -1,6 +1,6 @@
-"""Interval, window and temporal joins.
+"""Translates interval, window and temporal joins.
 
-It imports one operator per kind of join.
+This module imports one operator for each kind of join.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.util.exceptions import ValidationException
 
 
 class _KeyedInputs:
-    """Both inputs partitioned by the columns that must be equal, and what the operator needs to know of them."""
+    """Both inputs, partitioned by the columns that must be equal, and their metadata for the operator."""
 
     def __init__(self, planner: Planner, rel: JoinRel, update_before: bool) -> None:
         self.equal: list[EquiKey]
@@ -50,13 +50,13 @@ class _KeyedInputs:
         )
 
     def joined(self, planner: Planner, operator: Any, name: str) -> Transformation:
-        """The operator after both inputs; without an equality one task does all."""
+        """Return the operator after both inputs. Without an equality, one task processes all rows."""
         return planner.two_inputs(self.exchanged[0], self.exchanged[1], operator, name, single=not self.equal)
 
 
 @translates(IntervalJoinRel)
 def translate_interval_join(planner: Planner, rel: IntervalJoinRel, update_before: bool) -> Transformation:
-    """Keeps rows for the length of the interval."""
+    """Translate to an operator that keeps rows for the length of the interval."""
     inputs = _KeyedInputs(planner, rel, update_before)
     operator = IntervalJoinOperator(
         *inputs.arguments,
@@ -70,7 +70,7 @@ def translate_interval_join(planner: Planner, rel: IntervalJoinRel, update_befor
 
 @translates(WindowJoinRel)
 def translate_window_join(planner: Planner, rel: WindowJoinRel, update_before: bool) -> Transformation:
-    """Keeps rows until their window ends."""
+    """Translate to an operator that keeps rows until their window ends."""
     inputs = _KeyedInputs(planner, rel, update_before)
     ends = (InputRef(rel.left.fields[rel.left_end].type, rel.left_end), rel.right_end)
     place = next(
@@ -90,7 +90,7 @@ def translate_window_join(planner: Planner, rel: WindowJoinRel, update_before: b
 
 @translates(TemporalJoinRel)
 def translate_temporal_join(planner: Planner, rel: TemporalJoinRel, update_before: bool) -> Transformation:
-    """Keeps versions by key."""
+    """Translate to an operator that keeps versions by key."""
     inputs = _KeyedInputs(planner, rel, update_before)
     compared = {key.right.index for key in inputs.equal if isinstance(key.right, InputRef)}
     known = planner.upsert_keys(rel.right)

@@ -1,4 +1,4 @@
-"""Window table functions and aggregates of windows."""
+"""Translates window table functions and window aggregates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.table.plan.windows import window_columns
 
 @translates(WindowTableFunctionRel)
 def translate_window(planner: Planner, rel: WindowTableFunctionRel, update_before: bool) -> Transformation:
-    """Rows with their windows; sessions are known only when they end."""
+    """Translate to an operator that adds windows to rows. Sessions are known only when they end."""
     (source,) = planner.inputs(rel, update_before)
     window = rel.window
     clock = _clock(planner, rel)
@@ -61,7 +61,7 @@ def _assigner(window: WindowSpec) -> WindowAssigner:
 
 @translates(WindowAggregateRel)
 def translate_window_aggregate(planner: Planner, rel: WindowAggregateRel, update_before: bool) -> Transformation:
-    """One row for each window and key, in two phases if rows are in several windows."""
+    """Translate a window aggregate, in two phases if rows are in several windows."""
     columns = window_columns(rel.input)
     assert columns is not None
     merged = _merged_input(planner, rel)

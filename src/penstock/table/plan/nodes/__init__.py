@@ -1,1 +1,1 @@
-"""Nodes of the logical plan: what a query means, with all names and types resolved. One family for each module."""
+"""Nodes of the logical plan, with all names and types resolved. One module for each family."""

@@ -46,7 +46,6 @@ class AggregateRel(SingleInputRel):
         return frozenset({frozenset(range(len(self.keys)))})
 
     def describe(self) -> str:
-        """With the group keys."""
         keys = ", ".join(self.input.fields[key].name for key in self.keys)
         return f"GroupAggregate(groupBy=[{keys}], select=[{', '.join(self.names)}])"
 
@@ -58,7 +57,6 @@ class ExpandRel(SingleInputRel):
     projections: tuple[tuple[Expr, ...], ...]
 
     def describe(self) -> str:
-        """With the number of copies."""
         return f"Expand(projects=[{len(self.projections)}])"
 
 
@@ -74,7 +72,6 @@ class WindowSpec:
     partition: tuple[int, ...] = ()  # of SESSION
 
     def describe(self) -> str:
-        """As EXPLAIN shows it."""
         return f"{self.kind}(size=[{self.size} ms])"
 
 
@@ -85,7 +82,6 @@ class WindowTableFunctionRel(SingleInputRel):
     window: WindowSpec
 
     def describe(self) -> str:
-        """With the window."""
         return f"WindowTableFunction(window=[{self.window.describe()}])"
 
 
@@ -112,7 +108,6 @@ class WindowAggregateRel(SingleInputRel):
         return frozenset({frozenset(range(len(self.keys)))})
 
     def describe(self) -> str:
-        """With the keys."""
         keys = ", ".join(self.input.fields[key].name for key in self.keys)
         return f"WindowAggregate(groupBy=[{keys}], select=[{', '.join(self.names)}])"
 

@@ -1,4 +1,4 @@
-"""The base of all nodes: fields, inputs, and what a node does to changelogs."""
+"""The base of all nodes: fields, inputs, and the propagation of changelogs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.core.table.types import DataType
 
 
 class TimeAttribute(Enum):
-    """Marks a column as a time attribute: it may order windows and joins in time (T41, T45)."""
+    """Marks a column as a time attribute, which windows and joins in time can use (T41, T45)."""
 
     ROWTIME = "ROWTIME"
     PROCTIME = "PROCTIME"
@@ -28,7 +28,7 @@ class Field:
     time: TimeAttribute | None = None
 
     def describe(self) -> str:
-        """As messages and DESCRIBE show it."""
+        """Return the column as in messages and DESCRIBE."""
         mark = "" if self.time is None else f" *{self.time.value}*"
         text = self.type.summary() + mark
         return text if self.type.is_nullable else f"{text} NOT NULL"
@@ -36,7 +36,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """Which row kinds a node may produce besides inserts."""
+    """The row kinds that a node may produce besides inserts."""
 
     updates: bool = False
     deletes: bool = False
@@ -59,17 +59,17 @@ NO_KEYS: UpsertKeys = frozenset()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rel:
-    """A relation. Subclasses say how changelogs pass through them; the default is for stateless nodes."""
+    """A relation. Subclasses define how changelogs pass through them. The default is for stateless nodes."""
 
     fields: tuple[Field, ...]
 
     @property
     def inputs(self) -> Sequence[Rel]:
-        """The relations that this one reads."""
+        """Return the relations that this one reads."""
         return ()
 
     def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """The same node over other inputs with the same fields."""
+        """Return the same node over other inputs with the same fields."""
         assert not inputs
         return self
 
@@ -78,24 +78,24 @@ class Rel:
         return inputs[0] if inputs else INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """For each input whether `-U` must come; `demanded` is whether the node's own reader needs them."""
+        """Return, for each input, whether it must emit `-U`. `demanded` is whether the node's reader needs them."""
         return [demanded for _ in inputs]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Sets of columns that name a row: an update of a row is an update under its key."""
+        """Return sets of columns that identify a row: an update of a row is an update under its key."""
         return NO_KEYS
 
     def describe(self) -> str:
-        """One line for EXPLAIN."""
+        """Return one line for EXPLAIN."""
         return type(self).__name__.removesuffix("Rel")
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return [field.name for field in self.fields]
 
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them. Names of columns may repeat, so they are positions."""
+        """Return the Arrow schema. Since column names may repeat, its names are positions."""
         return schema_of(self.fields)
 
 
@@ -107,7 +107,7 @@ class SingleInputRel(Rel):
 
     @property
     def inputs(self) -> Sequence[Rel]:
-        """The input."""
+        """Return the input."""
         return (self.input,)
 
     def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
@@ -116,12 +116,12 @@ class SingleInputRel(Rel):
 
 
 def schema_of(fields: Sequence[Field]) -> pa.Schema:
-    """The Arrow schema of fields."""
+    """Return the Arrow schema of fields."""
     return pa.schema([pa.field(f"{index}", arrow_type(field.type)) for index, field in enumerate(fields)])
 
 
 def walk(rel: Rel) -> Iterator[Rel]:
-    """The relation and all it reads."""
+    """Yield the relation and all its inputs."""
     yield rel
     for one in rel.inputs:
         yield from walk(one)

@@ -1,4 +1,4 @@
-"""Rows joined with what a function makes of each of them."""
+"""Joins of rows with the results of a function."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.runtime.table.expressions import Expr
 from penstock.table.plan.nodes.base import SingleInputRel
 
 UNNEST, REPLICATE = "UNNEST", "REPLICATE"
-"""Built-in table functions: elements of a collection; the row itself, as often as the smallest argument says."""
+"""Built-in table functions: the elements of a collection; copies of the row, as many as the smallest argument."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CorrelateRel(SingleInputRel):
     """A table function or UNNEST for each row (T76): the input's columns, then those of the function.
 
-    ``function`` is a user-defined table function, UNNEST or REPLICATE; ``outer`` keeps rows for which it gives none.
+    ``function`` is a user-defined table function, UNNEST or REPLICATE. ``outer`` keeps rows without results.
     """
 
     function: Any
@@ -25,6 +25,5 @@ class CorrelateRel(SingleInputRel):
     ordinality: bool = False
 
     def describe(self) -> str:
-        """With the function."""
         name = self.function if isinstance(self.function, str) else self.function.name
         return f"Correlate(invocation=[{name}], joinType=[{'LEFT' if self.outer else 'INNER'}])"

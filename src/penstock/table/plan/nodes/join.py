@@ -31,7 +31,6 @@ class JoinRel(Rel):
         return self.left, self.right
 
     def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over other inputs."""
         return replace(self, left=inputs[0], right=inputs[1])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
@@ -70,7 +69,6 @@ class JoinRel(Rel):
         return frozenset(keys)
 
     def describe(self) -> str:
-        """With its kind."""
         names = {
             INNER: "InnerJoin",
             LEFT: "LeftOuterJoin",

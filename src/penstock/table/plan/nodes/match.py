@@ -51,5 +51,4 @@ class MatchRel(SingleInputRel):
         return INSERT_ONLY
 
     def describe(self) -> str:
-        """With the pattern."""
         return f"Match(pattern=[{' '.join(term.variable for term in self.pattern)}])"

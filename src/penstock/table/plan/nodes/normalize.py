@@ -27,5 +27,4 @@ class ChangelogNormalizeRel(SingleInputRel):
         return frozenset({frozenset(self.keys)})
 
     def describe(self) -> str:
-        """With the key."""
         return f"ChangelogNormalize(key=[{', '.join(self.fields[key].name for key in self.keys)}])"

@@ -64,7 +64,6 @@ class OverRel(SingleInputRel):
         return [inputs[0].updates]
 
     def describe(self) -> str:
-        """With its functions."""
         return f"OverAggregate(select=[{', '.join(self.names)}])"
 
 
@@ -93,7 +92,6 @@ class RankRel(SingleInputRel):
         return inputs[0] | {frozenset(self.partition)} if self.start == self.end else inputs[0]
 
     def describe(self) -> str:
-        """With the range."""
         keys = ", ".join(self.input.fields[key].name for key in self.partition)
         return f"Rank(rankRange=[{self.start}..{self.end}], partitionBy=[{keys}], select=[{', '.join(self.names)}])"
 
@@ -121,7 +119,6 @@ class WindowRankRel(SingleInputRel):
         return [inputs[0].updates]
 
     def describe(self) -> str:
-        """With the range."""
         keys = ", ".join(self.input.fields[key].name for key in self.partition)
         return f"WindowRank(rankRange=[{self.start}..{self.end}], partitionBy=[{keys}])"
 
@@ -144,7 +141,6 @@ class DeduplicateRel(SingleInputRel):
         return frozenset({frozenset(self.keys)})
 
     def describe(self) -> str:
-        """With the key."""
         keys = ", ".join(self.input.fields[key].name for key in self.keys)
         order = ("ROWTIME" if self.rowtime else "PROCTIME"), ("LastRow" if self.last else "FirstRow")
         return f"Deduplicate(keep=[{order[1]}], key=[{keys}], order=[{order[0]}])"
@@ -173,7 +169,6 @@ class SortRel(SingleInputRel):
         return inputs[0]
 
     def describe(self) -> str:
-        """With order and limit."""
         by = ", ".join(
             f"{self.input.fields[key.column].name} {'DESC' if key.descending else 'ASC'}" for key in self.order
         )

@@ -41,7 +41,6 @@ class ValuesRel(Rel):
     rows: tuple[tuple[Any, ...], ...]
 
     def describe(self) -> str:
-        """With the number of rows."""
         return f"Values({len(self.rows)} rows, fields=[{', '.join(self.names)}])"
 
 
@@ -62,7 +61,6 @@ class ProjectRel(SingleInputRel):
         return frozenset(frozenset(places[column] for column in key) for key in kept)
 
     def describe(self) -> str:
-        """With the names."""
         return f"Calc(select=[{', '.join(self.names)}])"
 
 
@@ -85,7 +83,6 @@ class FilterRel(SingleInputRel):
         return input_columns(self.condition)
 
     def describe(self) -> str:
-        """As a Calc."""
         return "Calc(where=[...])"
 
 
@@ -101,7 +98,6 @@ class UnionRel(Rel):
         return self.branches
 
     def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over other branches."""
         return replace(self, branches=tuple(inputs))
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
@@ -112,7 +108,6 @@ class UnionRel(Rel):
         return result
 
     def describe(self) -> str:
-        """With the number of branches."""
         return f"Union(all=[true], inputs=[{len(self.branches)}])"
 
 
@@ -128,7 +123,6 @@ class WatermarkRel(SingleInputRel):
         return inputs[0]
 
     def describe(self) -> str:
-        """With the column."""
         return f"WatermarkAssigner(rowtime=[{self.fields[self.column].name}])"
 
 

@@ -26,6 +26,5 @@ class TableAggregateRel(SingleInputRel):
         return [inputs[0].updates]
 
     def describe(self) -> str:
-        """With the group keys and the function."""
         keys = ", ".join(self.input.fields[key].name for key in self.keys)
         return f"GroupTableAggregate(groupBy=[{keys}], function=[{self.function.name}])"

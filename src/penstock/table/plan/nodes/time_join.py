@@ -36,7 +36,6 @@ class IntervalJoinRel(InsertOnlyJoinRel):
     upper: int
 
     def describe(self) -> str:
-        """With the bounds."""
         return f"IntervalJoin(joinType=[{self.kind}], bounds=[{self.lower} ms, {self.upper} ms])"
 
 
@@ -50,7 +49,6 @@ class WindowJoinRel(InsertOnlyJoinRel):
     processing_time: bool
 
     def describe(self) -> str:
-        """With its kind."""
         return f"WindowJoin(joinType=[{self.kind}], select=[{', '.join(self.names)}])"
 
 
@@ -73,5 +71,4 @@ class TemporalJoinRel(JoinRel):
         return inputs[0]
 
     def describe(self) -> str:
-        """With its kind."""
         return f"TemporalJoin(joinType=[{self.kind}], select=[{', '.join(self.names)}])"
