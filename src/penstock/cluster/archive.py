@@ -1,4 +1,4 @@
-"""Archives of ended jobs: the last answers of all their endpoints, in the format of Flink's history server.
+"""Archives of ended jobs: the last responses of all their endpoints, in the format of Flink's history server.
 
 An archive is one JSON file: `{"archive": [{"path": "/jobs/<id>", "json": "<text>"}, ...]}`.
 """
@@ -27,7 +27,7 @@ _TRIGGER = re.compile(r"[0-9a-f]{32}")
 
 
 def write_archive(directory: Path, job: MonitoredJob, context: ClusterContext) -> Path:
-    """Write down everything there is to know about a job; readers see the whole file or none."""
+    """Write an archive of a job. Readers see the whole file or none."""
     entries = [{"path": path, "json": json.dumps(answer)} for path, answer in _answers(job, context)]
     return _write(directory / job.job_id, {"archive": entries})
 
@@ -42,13 +42,13 @@ def _write(path: Path, content: Any) -> Path:
 
 
 def write_operation(directory: Path, scope: str, trigger_id: str, answer: Any) -> None:
-    """Keep the result of an operation: clients ask for it when the driver has ended, as after stop."""
+    """Store the result of an operation, which clients request after the driver has ended, as after stop."""
     if _TRIGGER.fullmatch(trigger_id):
         _write(directory / f"{scope.replace('/', '.')}.{trigger_id}", answer)
 
 
 def archived_operation(directory: Path, job_id: str, path: str) -> Any:
-    """The result of an operation, by the path below the job: `savepoints/<trigger id>`; None if there is none."""
+    """Return the result of an operation by its path below the job, `savepoints/<trigger id>`, or None."""
     kind, _, trigger_id = path.partition("/")
     if kind not in {"savepoints", "rescaling", "checkpoints"} or not _TRIGGER.fullmatch(trigger_id):
         return None
@@ -59,9 +59,9 @@ def archived_operation(directory: Path, job_id: str, path: str) -> Any:
 
 
 def archived_answer(directory: Path, job_id: str, path: str, query: Mapping[str, str] | None = None) -> Any:
-    """The answer to a path of an ended job; None if it has no archive, or the archive no such path.
+    """Return the response of an ended job to a path, or None without an archive or such a path.
 
-    :param query: the parameters of the request, of which only metrics have any
+    :param query: the parameters of the request; only metrics have any
     """
     of_subtasks = _OF_SUBTASKS.fullmatch(path)
     entry_path = path if of_subtasks is None else f"{of_subtasks['vertex']}{_METRICS}"
@@ -69,7 +69,7 @@ def archived_answer(directory: Path, job_id: str, path: str, query: Mapping[str,
         entries = json.loads((directory / job_id).read_text(encoding="utf-8"))["archive"]
         found = next((json.loads(entry["json"]) for entry in entries if entry["path"] == entry_path), None)
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # a damaged archive is none
+        return None  # a damaged archive counts as missing
     if found is None or not path.endswith(_METRICS):
         return found
     query = query or {}
@@ -87,7 +87,7 @@ def archived_answer(directory: Path, job_id: str, path: str, query: Mapping[str,
 
 
 def _by_subtask(values: Mapping[str, str]) -> dict[int, dict[str, str]]:
-    """The metrics of a task, whose names begin with the index of the subtask."""
+    """Return the metrics of a task by subtask. Their names begin with the index of the subtask."""
     found: dict[int, dict[str, str]] = {}
     for name, value in values.items():
         index, _, own = name.partition(".")
@@ -96,13 +96,13 @@ def _by_subtask(values: Mapping[str, str]) -> dict[int, dict[str, str]]:
 
 
 class ArchivedOverviews:
-    """The entries of ended jobs in `/jobs/overview`. An archive is read again only if it has changed."""
+    """The entries of ended jobs in `/jobs/overview`. It reads an archive again only if it has changed."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[int, dict[str, Any]]] = {}
 
     def find(self, directory: Path, job_id: str) -> dict[str, Any] | None:
-        """The overview of one job; None without an archive, or with a damaged one."""
+        """Return the overview of one job, or None if its archive is missing or damaged."""
         path = directory / job_id
         try:
             changed = path.stat().st_mtime_ns
@@ -125,7 +125,7 @@ def _answers(job: MonitoredJob, context: ClusterContext) -> Iterator[tuple[str, 
             path = template.format(**parameters)
             try:
                 yield path, answer(_request(path, parameters), context)
-            except RestError:  # nothing to say about this one
+            except RestError:  # it has no response for this path
                 continue
     for template in ("/jobs/{job_id}/metrics", "/jobs/{job_id}/vertices/{vertex_id}/metrics"):
         for parameters in _parameters(job, template):
@@ -135,7 +135,7 @@ def _answers(job: MonitoredJob, context: ClusterContext) -> Iterator[tuple[str, 
 
 
 def _parameters(job: MonitoredJob, template: str) -> Iterator[dict[str, str]]:
-    """Every way to fill a path: all vertices, subtasks and checkpoints."""
+    """Yield all parameters of a path: all vertices, subtasks and checkpoints."""
     vertices = job.graph.vertices if "{vertex_id}" in template else [None]
     checkpoints = job.progress.checkpoints.latest() if "{checkpoint_id}" in template else [None]
     for vertex in vertices:

@@ -22,7 +22,7 @@ _MISSING = "The dashboard was not built into this installation. The REST API is 
 
 
 def dashboard_routes(directory: Path = _DIRECTORY) -> list[BaseRoute]:
-    """`/` and the files it refers to. They are read once, and no other file can be requested."""
+    """Return the routes of `/` and its files. They are read once, and no other file can be requested."""
     if not (directory / "index.html").is_file():
         return [Route("/", _missing)]
     return [

@@ -1,7 +1,7 @@
-"""Programs in processes of their own, which outlive the process that started them.
+"""Programs in separate processes, which outlive the process that started them.
 
-User code never runs in the service: a program may call `sys.exit`, block, or change what it likes. Its process tells
-the one that started it the id of its first job, over a pipe.
+User code never runs in the service: a program may call `sys.exit`, block, or change global state. Its process sends the
+id of its first job through a pipe to the process that started it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _SHOWN_LINES = 20
 
 
 class PlanningError(Exception):
-    """A program that has no job to plan."""
+    """Raised when a program has no job to plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A program that runs its first job, or has ended without one."""
+    """A program that is running its first job, or has ended without one."""
 
     process: int
     job_id: str | None
@@ -40,13 +40,13 @@ class Started:
     log: Path
 
     def last_lines(self) -> str:
-        """The end of the program's output."""
+        """Return the end of the program's output."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-_SHOWN_LINES:])
 
 
 def plan_program(arguments: Sequence[str], directory: Path, seconds: float) -> str:
-    """The plan that `penstock plan` writes for these arguments; raises a `PlanningError` with the program's output."""
+    """Return the output of `penstock plan` for arguments, or raise a `PlanningError` with the program's output."""
     with tempfile.TemporaryDirectory(dir=directory) as place:
         plan, log = Path(place) / "plan", Path(place) / "log"
         command = [sys.executable, "-m", "penstock.cli", "plan", "-f", "rest", "-o", str(plan), *arguments]
@@ -64,7 +64,7 @@ def plan_program(arguments: Sequence[str], directory: Path, seconds: float) -> s
 
 
 def start_program(arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Started:
-    """Run `penstock run` with these arguments in a new session; returns once its first job runs or it has ended.
+    """Run `penstock run` with arguments in a new session. Return when its first job runs or it has ended.
 
     Raises an `OSError` if the log cannot be written.
     """
@@ -89,13 +89,13 @@ def start_program(arguments: Sequence[str], log: Path, environment: Mapping[str,
     with os.fdopen(reading, encoding="utf-8") as announcements:
         announced = announcements.readline().strip()  # the pipe closes with the process if it gets no further
     if announced:
-        process.returncode = 0  # leave it running: it is not ours to wait for
+        process.returncode = 0  # leave it running: nothing waits for it
         return Started(process.pid, announced, None, log)
     return Started(process.pid, None, process.wait(), log)
 
 
 def announce(client: JobClient) -> None:
-    """Tell the process that started this one that a job runs."""
+    """Tell the process that started this one that a job is running."""
     descriptor = os.environ.pop(_ANNOUNCE_TO, None)
     if descriptor is not None:
         with contextlib.suppress(OSError), os.fdopen(int(descriptor), "w", encoding="utf-8") as announcements:

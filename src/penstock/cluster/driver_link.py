@@ -1,4 +1,4 @@
-"""Asking the driver process of a job: HTTP over the Unix socket it listens on."""
+"""Requests to the driver process of a job: HTTP over its Unix socket."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["DriverAnswer", "DriverGoneError", "ask_driver"]
 
 
 class DriverGoneError(Exception):
-    """The process that ran the job does not answer."""
+    """Raised when the driver process of a job does not respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriverAnswer:
-    """The answer of a driver."""
+    """The response of a driver."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON."""
+        """Parse the body as JSON."""
         return json.loads(self.body)
 
 
@@ -51,7 +51,7 @@ def ask_driver(
     headers: dict[str, str] | None = None,
     timeout: float = 10.0,
 ) -> DriverAnswer:
-    """Send one request to a driver; `path` includes the query."""
+    """Send one request to a driver. `path` includes the query."""
     connection = _UnixConnection(address, timeout)
     try:
         connection.request(method, path, body=body or None, headers=headers or {})

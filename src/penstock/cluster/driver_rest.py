@@ -34,7 +34,7 @@ _WORKERS_SECONDS = 3.0
 
 
 class DriverRest:
-    """Starts with the first job of the process."""
+    """Serves the REST API of a driver. It starts with the first job of the process."""
 
     def __init__(self, program: str | None = None, log: Path | None = None) -> None:
         self._program = program
@@ -47,9 +47,9 @@ class DriverRest:
         self._archived: dict[CompletableFuture[JobExecutionResult], threading.Event] = {}
 
     def follow(self, client: JobClient, directory: Path, archive: Path) -> str | None:
-        """Serve a job; returns the path of the socket, which is in a directory of this user's own.
+        """Serve a job. Return the path of the socket, which is in a private directory of the user.
 
-        :param archive: the directory for what is kept of the job when it has ended
+        :param archive: the directory for the archive of the ended job
         """
         if not isinstance(client, ThreadJobClient):
             return None
@@ -75,7 +75,7 @@ class DriverRest:
         return None if self._server is None else self._server.address
 
     def close(self) -> None:
-        """Stop serving and reporting, once the archives of the jobs that have ended are complete."""
+        """Stop serving and reporting when the archives of ended jobs are complete."""
         for result, archived in self._archived.items():
             if result.done():
                 archived.wait(_ARCHIVE_SECONDS)
@@ -91,7 +91,7 @@ class DriverRest:
 
 
 class _WorkerUpdates:
-    """Asks for the executors every few seconds, so that no request has to."""
+    """Updates the executors every few seconds, so that requests need not wait for them."""
 
     def __init__(self, registry: JobRegistry, workers: Workers) -> None:
         self._registry = registry
@@ -108,7 +108,7 @@ class _WorkerUpdates:
             self._closed.wait(_WORKERS_SECONDS)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop the updates."""
         self._closed.set()
 
 
@@ -119,7 +119,7 @@ def _archive(directory: Path, job: MonitoredJob, context: ClusterContext, done: 
         if shared:
             place = Path(shared.removeprefix("file://")) / "default" / "applications" / job.job_id / "jobs"
             write_archive(place, job, context)
-    except Exception:  # the job has ended well or badly: this must not change how
-        _LOG.exception("what job %s has done could not be archived in %s", job.job_id, directory)
+    except Exception:  # this must not change the result of the job
+        _LOG.exception("job %s could not be archived in %s", job.job_id, directory)
     finally:
         done.set()

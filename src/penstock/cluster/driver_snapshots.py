@@ -1,7 +1,8 @@
-"""The last answers of all drivers to the paths that are asked again and again.
+"""The last responses of all drivers to frequently requested paths.
 
-A list over many jobs must not wait for the slowest driver: while a job starts, its process may be busy for seconds.
-Each request asks all drivers again and waits a moment; what a driver has not answered by then is its answer before.
+A list of many jobs must not wait for the slowest driver: while a job starts, its process may be busy for seconds. Each
+request asks all drivers again and waits briefly. For drivers that do not respond in time, it uses the previous
+response.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _Question = tuple[str, str]
 
 @dataclass(slots=True)
 class DriverSnapshots:
-    """Answers by driver.
+    """Responses by driver.
 
-    :param patience: seconds to wait for drivers whose previous answer is known
+    :param patience: seconds to wait for drivers with a previous response
     """
 
     patience: float = _PATIENCE
@@ -39,9 +40,9 @@ class DriverSnapshots:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, addresses: Iterable[str], path: str, *, first: float = _TIMEOUT) -> dict[str, Any]:
-        """The answers as JSON, by driver; those that are gone, or have not answered yet, are left out.
+        """Return the responses as JSON, by driver, without drivers that have ended or never responded.
 
-        :param first: seconds to wait for a driver whose answer is not known yet
+        :param first: seconds to wait for a driver without a previous response
         """
         questions = {(address, path) for address in addresses}
         with self._lock:

@@ -1,10 +1,10 @@
-"""One address for all jobs of this machine, whichever process drives them.
+"""One address for all jobs of this machine, independent of their driver processes.
 
-Each driver process serves the REST API for its own jobs on a Unix socket. The gateway finds them by the records that
-drivers leave, merges their lists, and passes requests about one job on to the driver that runs it. It runs no user
-code and no Spark: a driver that is busy or gone costs the others nothing, and the gateway may restart at any time.
+Each driver process serves the REST API for its own jobs on a Unix socket. The gateway finds the drivers by their
+records, merges their lists, and forwards requests about one job to its driver. It runs no user code and no Spark. A
+busy or dead driver does not affect others, and the gateway may restart at any time.
 
-It imports one module per group of paths.
+This module imports one module for each group of paths.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ from penstock.common.errors import InvalidProgramError
 __all__ = ["DriverRecord", "DriverRecords", "create_gateway"]
 
 _LIST_SECONDS = 2.0
-_FORWARD_SECONDS = 40.0  # a driver may wait for a batch to be committed before it answers
+_FORWARD_SECONDS = 40.0  # a driver may wait for a batch commit before it responds
 _LAST_RESULT_SECONDS = 5.0
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
 
 
 class DriverRecords(Protocol):
-    """Where drivers leave their records."""
+    """The store of the drivers' records."""
 
     @property
     def archive(self) -> Path:
-        """The directory of what is kept of ended jobs."""
+        """The directory of archives of ended jobs."""
 
     def all(self) -> list[Any]:
-        """Every job that is known, the newest last."""
+        """Return all known jobs, the newest last."""
 
 
 @dataclass(slots=True)
@@ -74,45 +74,45 @@ class _Gateway:
     ended: ArchivedOverviews = field(default_factory=ArchivedOverviews)
 
     def overviews(self) -> list[Json]:
-        """`GET /jobs/overview` of all drivers together, and of jobs that have ended."""
+        """Return `GET /jobs/overview` of all drivers and of ended jobs."""
         records = self.records.all()
         running = self._running(records, _LIST_SECONDS)
         return [self._ended(record) if record.is_over else _overview_in(running, record) for record in records]
 
     def states(self) -> list[str]:
-        """The states of all jobs. A driver not heard of yet may be busy for seconds: its record has to do."""
+        """Return the states of all jobs. Use the record of a driver that has not responded yet."""
         records = self.records.all()
         running = self._running(records, 0.0)
         known = (recorded_overview(record) if record.is_over else _overview_in(running, record) for record in records)
         return [job["state"] for job in known]
 
     def _running(self, records: list[DriverRecord], first: float) -> dict[str, Json]:
-        """`first`: how long to wait for drivers not heard of yet."""
+        """Return the running jobs. `first` is how long to wait for drivers without a previous response."""
         answers = self.snapshots.ask(_addresses(records), "/jobs/overview", first=first)
         return {job["jid"]: job for answer in answers.values() for job in answer["jobs"]}
 
     def _ended(self, record: DriverRecord) -> Json:
-        """With the counts of its tasks if its driver could write an archive."""
+        """Return an ended job, with the counts of its tasks if there is an archive."""
         recorded = recorded_overview(record)
         archived = self.ended.find(self.records.archive, record.job_id)
         return archived if archived is not None and archived["state"] == recorded["state"] else recorded
 
     def workers(self, *, first: float = _LIST_SECONDS) -> list[Json]:
-        """The workers of all drivers."""
+        """Return the workers of all drivers."""
         answers = self.snapshots.ask(self.driver_addresses(), "/taskmanagers", first=first)
         return list({worker["id"]: worker for each in answers.values() for worker in each["taskmanagers"]}.values())
 
     def drivers_of_workers(self) -> dict[str, str]:
-        """The socket of a driver that knows the worker, by worker."""
+        """Return, for each worker, the socket of a driver that has it."""
         answers = self.snapshots.ask(self.driver_addresses(), "/taskmanagers")
         return {worker["id"]: address for address, each in answers.items() for worker in each["taskmanagers"]}
 
     def driver_addresses(self) -> set[str]:
-        """The sockets of all drivers that run."""
+        """Return the sockets of all running drivers."""
         return _addresses(self.records.all())
 
     def job_that_depends_on(self, savepoint: str) -> str | None:
-        """The running job that was restored from this savepoint and has completed no checkpoint since."""
+        """Return the running job that was restored from this savepoint and has no checkpoint since."""
         for record in self.records.all():
             if record.is_over or record.rest is None:
                 continue
@@ -128,7 +128,7 @@ class _Gateway:
         return None
 
     def record_of(self, job_id: str) -> DriverRecord:
-        """Return the record that a job's driver has left."""
+        """Return the record of a job's driver."""
         for record in self.records.all():
             if record.job_id == job_id:
                 found: DriverRecord = record
@@ -153,7 +153,7 @@ def create_gateway(
     tokens: TokenFile | None = None,
     allowed_hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"}),
 ) -> Starlette:
-    """The ASGI application over all drivers of this machine."""
+    """Create the ASGI application for all drivers of this machine."""
     gateway = _Gateway(records, settings or {})
     lists: dict[str, Callable[[_Gateway], Any]] = {
         "/overview": _overview,
@@ -219,7 +219,7 @@ _Answer = Callable[[Request], Any]
 
 
 def _own_answers(gateway: _Gateway, logs: LogFiles) -> list[tuple[str, _Answer]]:
-    """About the process of the service."""
+    """Return the responses about the process of the service."""
     return [
         ("/jobmanager/metrics", lambda r: metrics.metric_list(_service_metrics(gateway), r.query_params.get("get"))),
         ("/jobmanager/logs", lambda _: logs.listing()),
@@ -251,7 +251,7 @@ def _log_of_job(gateway: _Gateway) -> Callable[[Request], Any]:
 
 
 def _log_url(gateway: _Gateway) -> Callable[[Request], Any]:
-    """Where a page shows the log of a job; its driver and its workers write one log."""
+    """Return the URL of the log page of a job. Its driver and its workers write one log."""
 
     async def respond(request: Request) -> Response:
         record = await run_in_threadpool(gateway.record_of, parse_id(request.path_params["job_id"], "jobid"))
@@ -272,7 +272,7 @@ def _service_metrics(gateway: _Gateway) -> dict[str, Any]:
 
 
 def _exposition(gateway: _Gateway) -> Response:
-    """`GET /metrics`: the metrics of all jobs for Prometheus."""
+    """Respond to `GET /metrics` with the metrics of all jobs for Prometheus."""
     samples: list[Sample] = []
     for address in gateway.driver_addresses():
         try:
@@ -288,7 +288,7 @@ def _exposition(gateway: _Gateway) -> Response:
 
 
 def _job_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
-    """`GET /jobs/metrics`: over the jobs of all drivers."""
+    """Respond to `GET /jobs/metrics` for the jobs of all drivers."""
     query = request.query_params
     chosen = query.get("jobs")
     members: list[Mapping[str, Any]] = []
@@ -300,7 +300,7 @@ def _job_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
 
 
 def _worker_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
-    """`GET /taskmanagers/metrics`: over the workers of all drivers."""
+    """Respond to `GET /taskmanagers/metrics` for the workers of all drivers."""
     query = request.query_params
     chosen = query.get("taskmanagers")
     members: list[Mapping[str, Any]] = [
@@ -312,7 +312,7 @@ def _worker_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
 
 
 def _metrics_of(address: str, path: str) -> dict[str, Any]:
-    """Names and values; none of a driver that does not answer."""
+    """Return names and values, which are empty for a driver that does not respond."""
     try:
         names = [metric["id"] for metric in ask_driver(address, "GET", path, timeout=_LIST_SECONDS).json()]
         path += f"?get={','.join(names)}"
@@ -327,7 +327,7 @@ async def _healthy(request: Request) -> Response:
 
 
 def _asking_worker(gateway: _Gateway) -> Callable[[Request], Any]:
-    """Workers belong to drivers: the one that knows the worker answers."""
+    """Forward requests about a worker to the driver that has it."""
 
     def ask(request: Request) -> Response:
         target = _target(request)
@@ -374,7 +374,7 @@ def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
 
 
 def _answer_without_driver(gateway: _Gateway, record: DriverRecord, request: Request) -> Response:
-    """What the archive of an ended job says, or its record if the driver was killed or serves nothing."""
+    """Respond from the archive of an ended job, or from its record if the driver was killed or serves nothing."""
     if request.method == "GET":
         path = request.url.path.removeprefix("/v1").replace(request.path_params["job_id"], record.job_id)
         found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params)
@@ -392,7 +392,7 @@ def _answer_without_driver(gateway: _Gateway, record: DriverRecord, request: Req
 
 
 def _overview(gateway: _Gateway) -> Json:
-    """Counts of a job that has just started come from its record: its driver may be busy for seconds."""
+    """Return the counts of jobs. A new job counts by its record, since its driver may be busy for seconds."""
     states = gateway.states()
     workers = gateway.workers(first=0.0)
     return {

@@ -1,4 +1,4 @@
-"""The history server: jobs that have ended, from their archives, in the form of the REST API."""
+"""The history server: serves ended jobs from their archives through the REST API."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Archives:
-    """All archives below some directories; those that cannot be read are left out."""
+    """All archives below some directories, without unreadable ones."""
 
     def __init__(self, directories: list[Path]) -> None:
         self._directories = directories
         self._overviews = ArchivedOverviews()
 
     def paths(self) -> dict[str, Path]:
-        """The archives by the ids of their jobs."""
+        """Return the archives by job id."""
         found = (path for directory in self._directories for path in directory.rglob("*"))
         return {path.name: path for path in found if _ID.fullmatch(path.name) and path.is_file()}
 
     def jobs(self) -> list[Json]:
-        """The overviews of all jobs, the newest first."""
+        """Return the overviews of all jobs, the newest first."""
         overviews = (self._overviews.find(path.parent, job_id) for job_id, path in self.paths().items())
         jobs = [job for job in overviews if job is not None]
         return sorted(jobs, key=lambda job: job["start-time"], reverse=True)
@@ -58,7 +58,7 @@ class Archives:
 
 
 def create_history_server(directories: list[Path], allowed_hosts: frozenset[str] = _HOSTS) -> Starlette:
-    """The ASGI application over archives."""
+    """Create the ASGI application for archives."""
     archives = Archives(directories)
 
     async def config(request: Request) -> Response:

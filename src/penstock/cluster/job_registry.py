@@ -1,4 +1,4 @@
-"""The jobs the service knows, newest last; ended ones are forgotten after a while."""
+"""The known jobs of the service, newest last. Ended jobs are removed after some time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["JobRegistry"]
 
 _EXPIRATION_MS = 3_600_000  # jobstore.expiration-time in Flink
-_CAPACITY = 100  # jobstore.max-capacity: ended jobs hold their graphs
+_CAPACITY = 100  # jobstore.max-capacity: ended jobs keep their graphs in memory
 
 
 class JobRegistry:
@@ -25,14 +25,14 @@ class JobRegistry:
         self._lock = threading.Lock()
 
     def add(self, client: ThreadJobClient, program: str | None = None) -> MonitoredJob:
-        """Watch a job from now on."""
+        """Add a job."""
         job = MonitoredJob(client, program)
         with self._lock:
             self._jobs[job.job_id] = job
         return job
 
     def all(self) -> list[MonitoredJob]:
-        """All jobs that are running or ended not long ago."""
+        """Return all jobs that are running or ended recently."""
         limit = now_ms() - self._expiration_ms
         with self._lock:
             for job in [job for job in self._jobs.values() if 0 <= job.ended < limit]:
@@ -42,6 +42,6 @@ class JobRegistry:
             return list(self._jobs.values())
 
     def find(self, job_id: str) -> MonitoredJob | None:
-        """The job with this id."""
+        """Return the job with this id."""
         with self._lock:
             return self._jobs.get(job_id)

@@ -1,8 +1,8 @@
-"""Which of several services leads: a lease with epochs in a shared directory.
+"""Leader election among several services: a lease with epochs in a shared directory.
 
-The service that holds the lease answers requests and looks after the jobs; the others are standbys, which point to it.
-Every leader has a higher epoch than those before it. A leader that finds a higher epoch, or cannot renew its lease for
-as long as it lasts, ends at once: it must not act on what it believed before a pause.
+The service that holds the lease responds to requests and supervises the jobs. The others are standbys, which point to
+it. Each leader has a higher epoch than all earlier ones. A leader that finds a higher epoch, or cannot renew its lease
+before it expires, ends at once, because its information may be outdated after a pause.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LOG = logging.getLogger("penstock.leadership")
 _LOST_LEADERSHIP = 75
 _ADDRESS = "leader.json"
 _HEARTBEAT = "heartbeat-"
-_LOOKS = 10  # within the timeout
+_LOOKS = 10  # checks within the timeout
 
 
 class Leadership:
-    """One service's view of who leads.
+    """The leadership from the view of one service.
 
-    :param directory: shared by all services; the leader leaves its address there
-    :param files: where the lease is; in the directory if None
+    :param directory: shared by all services; the leader writes its address there
+    :param files: where the lease is; the directory if None
     :param give_up: ends the process; called with its exit code
     """
 
@@ -68,28 +68,28 @@ class Leadership:
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader answers, as far as it is known."""
+        """The URL of the leader, if known."""
         try:
             return str(json.loads((self._directory / _ADDRESS).read_text(encoding="utf-8"))["url"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def wait(self, url: str, ended: threading.Event) -> bool:
-        """Wait until this service leads, and announce its address; False if the service ends before."""
+        """Wait until this service leads, and announce its URL. Return False if the service ends before that."""
         seen, since = None, time.monotonic()
         while not ended.is_set():
             try:
                 beat = self._newest_heartbeat()
                 if beat != seen:
                     seen, since = beat, time.monotonic()
-                # A leader that is paused is alive and shows no life: its clock does not count, ours does.
+                # A paused leader is alive but sends no heartbeats: our clock counts, not its clock.
                 silent = seen is not None and time.monotonic() - since > self._timeout
                 owner = Owner.of_this_process("service", url, time.time())
                 self._lease = Lease.acquire(self._files, owner, timeout=self._timeout, take_over=silent)
             except CheckpointInUseError:
                 ended.wait(self._timeout / _LOOKS)
                 continue
-            except PenstockError as error:  # the store of the lease does not answer: that says nothing about the leader
+            except PenstockError as error:  # the lease store does not respond: the leader may be fine
                 LOG.warning("this service cannot see who leads: %s", error)
                 since = time.monotonic()
                 ended.wait(self._timeout / _LOOKS)
@@ -125,21 +125,21 @@ class Leadership:
                     return
 
     def release(self) -> None:
-        """Give the lease back, so that a standby leads at once."""
+        """Release the lease, so that a standby can lead at once."""
         self._released.set()
         if self._lease is not None:
             self._lease.release()
 
 
 class LeaderOnly:
-    """Answers requests to a standby with 503 and the address of the leader; `/health/live` is always answered."""
+    """Responds on a standby with 503 and the URL of the leader, except for `/health/live`."""
 
     def __init__(self, app: ASGIApp, leadership: Leadership) -> None:
         self._app = app
         self._leadership = leadership
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if self._leadership.is_leader or scope["type"] != "http" or scope["path"].endswith("/health/live"):
             await self._app(scope, receive, send)
             return

@@ -1,6 +1,6 @@
-"""Where the leader's lease is kept: files of a shared directory, objects of Kubernetes, or nodes of ZooKeeper.
+"""Stores of the leader's lease: files in a shared directory, Kubernetes objects, or ZooKeeper nodes.
 
-All of them offer what a lease needs: an object that can be created once, with a content that its owner replaces.
+Each one offers what a lease needs: an object that can be created once and whose owner replaces the content.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SECONDS = 5.0
 
 
 def shared_directory(settings: Mapping[str, str]) -> Path | None:
-    """The directory of a cluster of services by its settings; None without high availability."""
+    """Return the shared directory of a cluster of services by its settings, or None without high availability."""
     kind = settings.get(_TYPE, "none").strip().lower()
     if kind not in _TYPES:
         raise InvalidProgramError(f"{_TYPE} is '{kind}': it must be one of {', '.join(_TYPES)}")
@@ -50,7 +50,7 @@ def shared_directory(settings: Mapping[str, str]) -> Path | None:
 
 
 def lease_store(settings: Mapping[str, str], shared: Path) -> LeaseFiles:
-    """The place of the leader's lease."""
+    """Return the store of the leader's lease."""
     kind = settings.get(_TYPE, "filesystem").strip().lower()
     cluster = settings.get(_CLUSTER, "default").strip("/")
     if kind == "kubernetes":
@@ -65,7 +65,7 @@ def lease_store(settings: Mapping[str, str], shared: Path) -> LeaseFiles:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesApi:
-    """The API server, and who asks it."""
+    """The API server and the credentials for it."""
 
     host: str
     port: int
@@ -75,7 +75,7 @@ class KubernetesApi:
 
     @staticmethod
     def inside_cluster(namespace: str | None = None) -> KubernetesApi:
-        """As the service account of this pod."""
+        """Use the service account of this pod."""
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
             raise InvalidProgramError(f"{_TYPE}=kubernetes works in a pod: KUBERNETES_SERVICE_HOST is not set")
@@ -84,7 +84,7 @@ class KubernetesApi:
         return KubernetesApi(host, int(port), namespace, _SERVICE_ACCOUNT / "token", _SERVICE_ACCOUNT / "ca.crt")
 
     def send(self, method: str, path: str, body: Any = None, *, patch: bool = False) -> tuple[int, Any]:
-        """One request; the token is read each time, because Kubernetes renews it."""
+        """Send one request. The token is read each time, because Kubernetes renews it."""
         headers = {"Content-Type": "application/merge-patch+json" if patch else "application/json"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token.read_text(encoding='utf-8').strip()}"
@@ -113,14 +113,14 @@ class KubernetesLeases:
         self.location = f"Kubernetes namespace {api.namespace}, cluster {self._cluster}"
 
     def names(self) -> list[str]:
-        """The leases with the label of this cluster."""
+        """Return the names of the leases with the label of this cluster."""
         query = urllib.parse.urlencode({"labelSelector": f"{_LABEL}={self._cluster}"})
         items = self._send("GET", f"{self._path}?{query}", allowed={200})[1]["items"]
         prefix = self._object("")
         return [item["metadata"]["name"].removeprefix(prefix) for item in items]
 
     def create(self, name: str, content: bytes) -> bool:
-        """The API server lets one of several callers create an object."""
+        """Create an object. The API server allows this to only one of several callers."""
         metadata = {"name": self._object(name), "labels": {_LABEL: self._cluster}, **_annotation(content)}
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -131,18 +131,18 @@ class KubernetesLeases:
         return self._send("POST", self._path, lease, allowed={200, 201, 409})[0] != 409
 
     def read(self, name: str) -> bytes | None:
-        """From the API server itself."""
+        """Read the content from the API server."""
         status, found = self._send("GET", f"{self._path}/{self._object(name)}", allowed={200, 404})
         if status == 404:
             return None
         return base64.b64decode(found["metadata"].get("annotations", {}).get(_CONTENT, ""))
 
     def exists(self, name: str) -> bool:
-        """Whether it is there."""
+        """Whether the object exists."""
         return self.read(name) is not None
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace the annotation; create the object if it is not there."""
+        """Replace the annotation, and create the object if it is missing."""
         target = f"{self._path}/{self._object(name)}"
         change = {"metadata": _annotation(content)}
         status, _ = self._send("PATCH", target, change, allowed={200, 404}, patch=True)
@@ -150,7 +150,7 @@ class KubernetesLeases:
             self._send("PATCH", target, change, allowed={200}, patch=True)
 
     def remove(self, name: str) -> None:
-        """Delete."""
+        """Delete the object."""
         self._send("DELETE", f"{self._path}/{self._object(name)}", allowed={200, 202, 404})
 
     def _object(self, name: str) -> str:
@@ -174,7 +174,7 @@ def _annotation(content: bytes) -> dict[str, Any]:
 
 
 class ZooKeeperLeases:
-    """Nodes below one path. They are lasting: heartbeats say whether the owner lives, and epochs must never fall."""
+    """Persistent nodes below one path: heartbeats show whether the owner is alive, and epochs must not fall."""
 
     def __init__(self, quorum: str, root: str) -> None:
         try:
@@ -197,16 +197,16 @@ class ZooKeeperLeases:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        """End the session."""
+        """Close the session."""
         self._client.stop()
         self._client.close()
 
     def names(self) -> list[str]:
-        """All nodes."""
+        """Return all nodes."""
         return [str(name) for name in self._call(self._client.get_children, self._root)]
 
     def create(self, name: str, content: bytes) -> bool:
-        """ZooKeeper lets one of several callers create a node."""
+        """Create a node. ZooKeeper allows this to only one of several callers."""
         try:
             self._call(self._client.create, self._node(name), content)
         except self._exists:
@@ -214,7 +214,7 @@ class ZooKeeperLeases:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """As the quorum has it: a follower catches up before it answers."""
+        """Read the content that the quorum has: a follower synchronizes before it responds."""
         node = self._node(name)
         try:
             self._call(self._client.sync, node)
@@ -223,11 +223,11 @@ class ZooKeeperLeases:
             return None
 
     def exists(self, name: str) -> bool:
-        """Whether it is there."""
+        """Whether the node exists."""
         return self.read(name) is not None
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace the content; create the node if it is not there."""
+        """Replace the content, and create the node if it is missing."""
         try:
             self._call(self._client.set, self._node(name), content)
         except self._missing:
@@ -235,7 +235,7 @@ class ZooKeeperLeases:
                 self._call(self._client.set, self._node(name), content)
 
     def remove(self, name: str) -> None:
-        """Delete."""
+        """Delete the node."""
         try:
             self._call(self._client.delete, self._node(name))
         except self._missing:

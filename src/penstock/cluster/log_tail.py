@@ -16,7 +16,7 @@ _LINES = 2000
 
 
 def read_tail(path: str | None, wanted: str = "") -> dict[str, Any]:
-    """The last lines; with `wanted`, those that contain it, in any case. A job without a log file has none."""
+    """Return the last lines, or those that contain `wanted`, ignoring case. Without a log file there are none."""
     if path is None:
         return {"file": None, "size": 0, "lines": [], "truncated": False}
     searched = _SEARCHED_BYTES if wanted else _TAIL_BYTES
@@ -29,7 +29,7 @@ def read_tail(path: str | None, wanted: str = "") -> dict[str, Any]:
         return {"file": path, "size": 0, "lines": [], "truncated": False}
     cut = size > searched
     if cut:
-        del lines[:1]  # the rest of a line
+        del lines[:1]  # an incomplete line
     found = [line for line in lines if wanted.lower() in line.lower()]
     return {
         "file": path,

@@ -1,4 +1,4 @@
-"""A job as the service sees it, whichever engine runs it."""
+"""A job from the view of the service, independent of its engine."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _TASK_STATES = {
 
 
 def now_ms() -> int:
-    """The time in epoch milliseconds."""
+    """Return the current time in ms since the epoch."""
     return int(time.time() * 1000)
 
 
 class MonitoredJob:
-    """One job and everything that can be asked about it without disturbing it."""
+    """One job with all information that is available without affecting it."""
 
     def __init__(self, client: ThreadJobClient, program: str | None = None) -> None:
         self.client = client
@@ -48,24 +48,24 @@ class MonitoredJob:
         self._heartbeat: threading.Timer | None = None
 
     def keep_until(self, expires: int) -> None:
-        """Cancel the job at this time unless its client is heard from before."""
+        """Cancel the job at this time unless its client sends a heartbeat before."""
         if self._heartbeat is not None:
             self._heartbeat.cancel()
         self._heartbeat = threading.Timer(max(0.0, (expires - now_ms()) / 1000), self.client.cancel)
         self._heartbeat.daemon = True
         self._heartbeat.start()
 
-    # -- what runs ----------------------------------------------------------------------------------------------
+    # -- the job -----------------------------------------------------------------------------------------------
 
     @property
     def graph(self) -> JobGraph:
-        """The job graph as it runs now."""
+        """The current job graph."""
         graph: JobGraph = self.client.job.graph
         return graph
 
     @property
     def settings(self) -> JobSettings:
-        """The settings the job was started with."""
+        """The settings with which the job was started."""
         return self.graph.settings
 
     @property
@@ -89,11 +89,11 @@ class MonitoredJob:
         """Whether the job runs in BATCH mode."""
         return self.graph.runs_as_batch
 
-    # -- when ---------------------------------------------------------------------------------------------------
+    # -- times --------------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is in its life."""
+        """The status of the job."""
         return self.life.status
 
     @property
@@ -103,28 +103,28 @@ class MonitoredJob:
 
     @property
     def ended(self) -> int:
-        """When the job ended; -1 while it has not."""
+        """When the job ended, or -1 before that."""
         return self.life.entered[self.status] if self.status.is_terminal_state() else -1
 
     @property
     def running_since(self) -> int:
-        """When the job came to run; -1 if it never did."""
+        """When the job started to run, or -1 if it never did."""
         return self.life.entered.get(JobStatus.RUNNING, -1)
 
     def duration(self, now: int) -> int:
-        """Return the age of the job, or how long it ran."""
+        """Return how long the job has run, or ran."""
         return (now if self.ended < 0 else self.ended) - self.started
 
     @property
     def timestamps(self) -> dict[str, int]:
-        """When the job entered each state; 0 for a state it was never in."""
+        """Return when the job entered each state, or 0 for a state it never entered."""
         entered = self.life.entered
         return {status.name: entered.get(status, 0) for status in JobStatus}
 
     # -- its tasks ----------------------------------------------------------------------------------------------
 
     def task_state(self, vertex: JobVertex) -> str:
-        """The state of a task, which follows the state of the job."""
+        """Return the state of a task, which follows from the state of the job."""
         status = self.status
         if status is JobStatus.FAILED and self._blames(vertex):
             return "FAILED"
@@ -139,7 +139,7 @@ class MonitoredJob:
         return dict(self.progress.vertices[vertex.id].subtasks)
 
     def vertex(self, vertex_id: str) -> JobVertex | None:
-        """The task with this id, which is that of its first operator."""
+        """Return the task with this id, which is that of its first operator."""
         for vertex in self.graph.vertices:
             if vertex_hex(vertex) == vertex_id:
                 return vertex
@@ -147,5 +147,5 @@ class MonitoredJob:
 
 
 def vertex_hex(vertex: JobVertex) -> str:
-    """The id of a task: its first operator's, stable over restarts and rescalings."""
+    """Return the id of a task: that of its first operator, stable across restarts and rescalings."""
     return vertex.operators[0].operator_id

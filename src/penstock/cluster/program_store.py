@@ -1,4 +1,4 @@
-"""Programs that were uploaded: files in one directory, named by the service."""
+"""Uploaded programs: files in one directory, named by the service."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class StoredProgram:
 
     @property
     def name(self) -> str:
-        """The name it was uploaded under."""
+        """The name of the upload."""
         return self.program_id.partition("_")[2]
 
 
 class ProgramStore:
-    """Programs by id. The name a client gives is data: it never decides where a file goes."""
+    """Programs by id. The name of an upload is only data: it never determines the path of a file."""
 
     def __init__(self, directory: Path, limit: int = 100 * 1024 * 1024) -> None:
         self.directory = directory
         self._limit = limit
 
     async def save(self, name: str, chunks: AsyncIterator[bytes]) -> StoredProgram:
-        """Keep an upload; one that is too large is refused while it comes in."""
+        """Store an upload. Reject one that is too large while it arrives."""
         base = _UNSAFE.sub("_", Path(name.replace("\\", "/")).name).lstrip(".")
         if base.lower().endswith(".jar"):
             raise RestError(400, "Penstock runs Python programs: upload a .py, .zip or .whl file instead of a .jar.")
@@ -68,7 +68,7 @@ class ProgramStore:
                 file.write(chunk)
 
     def all(self) -> list[StoredProgram]:
-        """Every program, the newest first."""
+        """Return all programs, the newest first."""
         if not self.directory.is_dir():
             return []
         paths = [path for path in self.directory.iterdir() if path.is_file() and not path.name.startswith(".")]
@@ -76,14 +76,14 @@ class ProgramStore:
         return sorted(found, key=lambda program: program.uploaded, reverse=True)
 
     def find(self, program_id: str) -> StoredProgram:
-        """The program with this id; only ids from the list are ever opened."""
+        """Return the program with this id. Only ids from the list are opened."""
         for program in self.all():
             if program.program_id == program_id:
                 return program
         raise RestError(404, f"There is no uploaded program {program_id}.")
 
     def remove(self, program_id: str) -> None:
-        """Delete a program; jobs that run from it are not touched."""
+        """Delete a program. This does not affect its running jobs."""
         self.find(program_id).path.unlink(missing_ok=True)
 
     @staticmethod
@@ -92,9 +92,7 @@ class ProgramStore:
 
 
 def entry_points(path: Path) -> list[str]:
-    """Return what can be started in a program: the modules of an archive that have a function `main`, or the file
-    itself.
-    """
+    """Return the entry points of a program: the modules of an archive with a function `main`, or the file itself."""
     if path.suffix.lower() not in {".zip", ".whl"}:
         return [""]
     try:

@@ -1,4 +1,4 @@
-"""Jobs whose driver was killed: answers from the record that the driver has left."""
+"""Jobs whose driver was killed: responses from the record of the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ERROR = "penstock.common.errors.PenstockError"
 
 
 class DriverRecord(Protocol):
-    """The facts about a job that are known outside its process."""
+    """The information about a job outside its process."""
 
     job_id: str
     name: str
@@ -35,9 +35,9 @@ class DriverRecord(Protocol):
 
 
 def recorded_overview(record: DriverRecord) -> Json:
-    """A job whose driver does not answer, as its record has it; a job that was lost has failed."""
+    """Return a job whose driver does not respond, from its record. A lost job counts as failed."""
     started = int(record.started * 1000)
-    # A process that was killed could not write down when: a job that is over must have an end all the same.
+    # A killed process could not record the end time, but an ended job needs one.
     ended = int(record.ended * 1000) if record.ended is not None else started if record.is_over else -1
     state = "FAILED" if record.status == "LOST" else record.status
     return {
@@ -56,7 +56,7 @@ def recorded_overview(record: DriverRecord) -> Json:
 
 
 def recorded_answer(record: DriverRecord, path: str) -> Json:
-    """Answer a `GET`; `path` has no version. The tasks and metrics of the job are gone."""
+    """Respond to a `GET`. `path` has no version. The tasks and metrics of the job are lost."""
     match path.strip("/").split("/")[0:1] + path.strip("/").split("/")[2:]:
         case ["jobs"]:
             return _details(record)

@@ -1,4 +1,4 @@
-"""Jobs that a service brings back after their driver, or the service itself, was killed."""
+"""Recovers jobs after their driver or the service itself was killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _THREADS = 4
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A submitted job: enough to start it again under the same id."""
+    """A submitted job, with all data to restart it under the same id."""
 
     job_id: str
     arguments: list[str]
@@ -39,7 +39,7 @@ class JobStore:
         self._directory = directory
 
     def write(self, job: StoredJob) -> None:
-        """Keep a job; durable when this returns."""
+        """Store a job. It is durable when this returns."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         hidden = self._directory / f".{job.job_id}.{os.getpid()}"
         with hidden.open("w", encoding="utf-8") as file:
@@ -50,11 +50,11 @@ class JobStore:
         hidden.replace(self._directory / f"{job.job_id}.json")
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Remove a job."""
         (self._directory / f"{job_id}.json").unlink(missing_ok=True)
 
     def all(self) -> list[StoredJob]:
-        """Every job that can be read; a damaged file must not keep the others from coming back."""
+        """Return all readable jobs. A damaged file must not prevent the recovery of others."""
         found = []
         for path in sorted(self._directory.glob("*.json")):
             try:
@@ -72,10 +72,10 @@ class _Attempts:
 
 @dataclass(slots=True)
 class Recovery:
-    """Starts jobs again whose drivers are gone. Jobs that have finished, failed or were cancelled stay as they are.
+    """Restarts jobs whose drivers are lost. Finished, failed and cancelled jobs are not affected.
 
     :param start: starts `penstock run` with these arguments
-    :param report_failure: tells that a job cannot be brought back
+    :param report_failure: reports that a job cannot be recovered
     """
 
     store: JobStore
@@ -88,7 +88,7 @@ class Recovery:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def supervise(self, ended: threading.Event, interval: float = 1.0) -> None:
-        """Look after the jobs until the service ends."""
+        """Supervise the jobs until the service ends."""
         with ThreadPoolExecutor(_THREADS, "penstock-recovery") as threads:
             while not ended.is_set():
                 for job, take_over in self.due():
@@ -96,7 +96,7 @@ class Recovery:
                 ended.wait(interval)
 
     def due(self) -> list[tuple[StoredJob, bool]]:
-        """The jobs to start now, and whether to take their directories over from a driver on another machine."""
+        """Return the jobs to start now, and whether to take over their directories from another machine."""
         known = {record.job_id: record for record in self.records.all()}
         now, found = self.clock(), []
         for job in self.store.all():
@@ -111,17 +111,17 @@ class Recovery:
         return found
 
     def submitting(self, job_id: str) -> None:
-        """A job is being started by a request: leave it alone until `submitted`."""
+        """Ignore a job that a request is starting, until `submitted` is called."""
         with self._lock:
             self._starting.add(job_id)
 
     def submitted(self, job_id: str) -> None:
-        """The job has been started."""
+        """Supervise the job that a request has started."""
         with self._lock:
             self._starting.discard(job_id)
 
     def restart(self, job: StoredJob, *, take_over: bool) -> None:
-        """Start a job again, and wait longer before each further attempt."""
+        """Restart a job. The delay grows with each attempt."""
         with self._lock:
             attempts = self._attempts.setdefault(job.job_id, _Attempts())
         LOG.info("starting job %s again", job.job_id)
@@ -129,7 +129,7 @@ class Recovery:
             started = self.start([*(["--take-over"] if take_over else []), *job.arguments], Path(job.log))
             if started.job_id is None:
                 self.report_failure(job, started.last_lines())
-        except Exception as error:  # one bad job must not keep the service from looking after the others
+        except Exception as error:  # one bad job must not stop the supervision of the others
             LOG.exception("job %s could not be started again", job.job_id)
             self.report_failure(job, str(error))
         finally:
@@ -139,7 +139,7 @@ class Recovery:
 
 
 def _is_gone(record: DriverRecord | None) -> bool:
-    """Whether nothing drives the job any more though it has not ended. A driver on another machine is lost with it."""
+    """Whether a job has no driver although it has not ended. A driver on another machine counts as lost with it."""
     return record is None or record.status == "LOST" or (not record.is_over and _is_elsewhere(record))
 
 

@@ -1,4 +1,4 @@
-"""Secrets are hidden in everything the service shows: one list of sensitive keys, one function per kind of text."""
+"""Hides secrets in all output of the service: one list of sensitive keys, one function per kind of text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "******"
-"""What stands in place of a secret, as in Flink."""
+"""The replacement of a secret, as in Flink."""
 
 _SENSITIVE = (
     "password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token",
@@ -37,7 +37,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_value(key: str, value: str) -> str:
-    """A setting as it may be shown.
+    """Return a setting without secrets.
 
     >>> redact_value("security.token", "abc"), redact_value("url", "http://a:b@host/")
     ('******', 'http://******@host/')
@@ -46,5 +46,5 @@ def redact_value(key: str, value: str) -> str:
 
 
 def redact_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings as they may be shown."""
+    """Return settings without secrets."""
     return {key: redact_value(key, str(value)) for key, value in settings.items()}

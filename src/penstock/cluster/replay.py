@@ -1,7 +1,7 @@
-"""Runs one checkpoint of a job again, in this process: the same input, state and processing time.
+"""Replays one checkpoint of a job in this process, with the same input, state and processing time.
 
-The job is not touched. Sinks are replaced by a note of what they would get, sources commit nothing, and the state that
-the tasks write stays in memory. An engine of the mini cluster runs the tasks, so user code is an ordinary call away.
+The job is not affected. Sinks are replaced by observers, sources commit nothing, and the state of the tasks stays in
+memory. An engine of the mini cluster runs the tasks, so that user code is an ordinary call away.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ __all__ = ["Replay", "ReplayedBatch", "Watch"]
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBatch:
-    """One checkpoint: where its input begins and ends, and the state that it started from."""
+    """One checkpoint: the start and end of its input, and the state before it."""
 
     start: Offset
     end: Offset
     channels: dict[tuple[int, int], ChannelState]
     """By level and channel."""
     job_id: str
-    """The id that sinks and functions know the job by."""
+    """The job id for sinks and functions."""
     committed: bool = True
     restore: RestorePlan | None = None
-    """The savepoint that the tasks load in this batch, if it is the first one."""
+    """The savepoint that the tasks restore in this batch, if it is the first one."""
 
 
 class Replay:
-    """Runs a batch again and tells what happens.
+    """Replays a batch and reports what happens.
 
-    :param say: is called with every line
-    :param working_directory: where functions run, if not where this process is
+    :param say: called with each line of output
+    :param working_directory: where functions run; by default, the directory of this process
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Replay:
                 raise InvalidProgramError("--key needs --operator with the uid or name of an operator with keyed state")
 
     def run(self) -> None:
-        """Read, process, and tell; an error of user code is raised."""
+        """Read, process and report. Raise an error of user code."""
         batch = self._batch
         sources = SourceCoordinator(self._graph.source_vertices, initial=batch.start)
         spec = job_spec(self._graph, batch.job_id, 0, batch=False, restore=batch.restore, skip_key_check=True)
@@ -112,8 +112,8 @@ class Replay:
         for source in sources.sources:
             if isinstance(source.enumerator, ReceiverEnumerator):
                 raise UnsupportedFeatureError(
-                    f"source '{source.vertex.operators[0].name}' receives its records, and they are removed when their "
-                    "checkpoint is complete: there is nothing to read again"
+                    f"source '{source.vertex.operators[0].name}' receives its records, which are removed when their "
+                    "checkpoint completes: they cannot be read again"
                 )
         stack.callback(sources.close)
         sources.start()
@@ -130,7 +130,7 @@ class Replay:
         return next(vertex.operators[0].name for vertex in self._graph.vertices if vertex.id == vertex_id)
 
     def _tell_key_states(self, engine: MiniEngine) -> None:
-        """The state of the key at the end of the batch."""
+        """Report the state of the key at the end of the batch."""
         if self._watch.key is None:
             return
         found = False

@@ -1,4 +1,4 @@
-"""Observers around the operators of a checkpoint that is replayed: they note records, watermarks and state."""
+"""Observers around the operators of a replayed checkpoint, which record records, watermarks and state."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What to look at closely."""
+    """What to observe."""
 
     operator: str | None = None
-    """The uid, name or id of an operator; None: all of them, without their records."""
+    """The uid, name or id of an operator; None for all operators, without their records."""
     key: str | None = None
-    """As it is typed; None: all keys."""
+    """The key as typed by the user; None for all keys."""
     limit: int = 20
-    """How many records to show of every operator in each direction."""
+    """The number of records to show for each operator and direction."""
     debugger: pdb.Pdb | None = None
-    """Stops where the functions of the operator begin."""
+    """The debugger that stops at the start of the operator's functions."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Counts:
 
 @dataclass(slots=True)
 class Notes:
-    """What the operators of all subtasks have done."""
+    """The observations of the operators of all subtasks."""
 
     say: Say
     watch: Watch
@@ -66,7 +66,7 @@ class Notes:
             self.say(f"{chained.name}, subtask {subtask}")
 
     def records(self, chained: ChainedOperator, subtask: int, label: str, values: Any, timestamps: Timestamps) -> None:
-        """Show records up to the limit, then say once that there are more."""
+        """Show records up to the limit, then report once that there are more."""
         shown = self.shown.get((chained.operator_id, label), 0)
         for index, value in enumerate(_rows(values)):
             if shown >= self.watch.limit:
@@ -83,7 +83,7 @@ class Notes:
 
 
 def observe(spec: JobSpec, notes: Notes) -> None:
-    """Put observers around all operators, and notes in the place of sinks."""
+    """Wrap all operators with observers, and replace sinks."""
     for vertex in spec.vertices:
         for chained in vertex.operators:
             operator = chained.operator
@@ -98,7 +98,7 @@ def observe(spec: JobSpec, notes: Notes) -> None:
 
 
 class ObservedOperator(StreamOperator):
-    """Mixed into the class of an operator: the prefix keeps its names apart from those of the operator."""
+    """A mixin for the class of an operator. The prefix separates its names from those of the operator."""
 
     replay_notes: Notes
     replay_of: ChainedOperator
@@ -147,7 +147,7 @@ class ObservedOperator(StreamOperator):
         self.replay_notes.records(self.replay_of, self.context.subtask, label, values, timestamps)
 
     def _replay_concerns(self, index: int, value: Any) -> bool:
-        """Whether the record has the key that is looked for."""
+        """Whether the record has the observed key."""
         key = self.replay_notes.watch.key
         if key is None:
             return True
@@ -180,16 +180,16 @@ class ObservedOperator(StreamOperator):
             super().advance_processing_time(now)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The job has been told; this is not the job."""
+        """Do nothing: the job itself was notified."""
 
     def replay_emitted(self, values: Any, timestamps: Timestamps) -> None:
-        """The operator has sent these records on."""
+        """Record the output of the operator."""
         self.replay_notes.counts[self.replay_of.operator_id].records_out += len(values)
         if self.replay_is_watched and not self._replay_quiet:
             self.replay_notes.records(self.replay_of, self.context.subtask, "out", values, timestamps)
 
     def replay_tell_state(self, when: str) -> bool:
-        """Show what the key has in this subtask; returns whether there is anything."""
+        """Show the state of the key in this subtask. Return whether there is any."""
         backend, text = self.context.keyed_backend, self.replay_notes.watch.key
         if backend is None or text is None:
             return False
@@ -206,7 +206,7 @@ class ObservedOperator(StreamOperator):
 
 
 class _NotedOutput:
-    """Notes what an operator emits."""
+    """Records what an operator emits."""
 
     def __init__(self, operator: ObservedOperator, output: Output) -> None:
         self._operator = operator
@@ -224,24 +224,24 @@ class _NotedOutput:
 
 
 class _NotedSink(StreamOperator):
-    """In the place of a sink: its records are noted as input, and go nowhere."""
+    """Replaces a sink: its records are recorded as input and dropped."""
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Drop."""
+        """Drop the records."""
 
 
 _KINDS = ("+I", "-U", "+U", "-D")
 
 
 def _rows(values: Any) -> Iterator[Any]:
-    """The records of a batch, of objects or of columns."""
+    """Yield the records of a batch of objects or columns."""
     if isinstance(values, ColumnBatch):
         return (f"{_KINDS[kind]} {shorten(row)}" for kind, row in values.rows())
     return iter(values)
 
 
 def _keys(text: str) -> list[Any]:
-    """The keys that a text can mean.
+    """Return the keys that a text can mean.
 
     >>> _keys("17"), _keys("ann")
     ([17, '17'], ['ann'])
@@ -250,7 +250,7 @@ def _keys(text: str) -> list[Any]:
 
 
 def _set_breaks(debugger: pdb.Pdb, operator: StreamOperator) -> bool:
-    """Stop at the first line of each of the operator's functions; false if they have no lines."""
+    """Set a breakpoint at the first line of each function. Return False if they have no lines."""
     codes = {code for function in operator.user_functions() for code in _codes_of(function)}
     if not debugger.breaks:
         for code in codes:
@@ -260,7 +260,7 @@ def _set_breaks(debugger: pdb.Pdb, operator: StreamOperator) -> bool:
 
 
 def _codes_of(function: Any) -> Iterator[CodeType]:
-    """The code of a callable, or of the methods of a function object that its own class defines."""
+    """Yield the code of a callable, or of the methods that the class of a function object defines."""
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         yield code
@@ -275,7 +275,7 @@ def _codes_of(function: Any) -> Iterator[CodeType]:
 
 
 def time_text(milliseconds: int) -> str:
-    """A time as people read it.
+    """Format a time for people.
 
     >>> time_text(1_700_000_000_123), time_text(17), time_text(MAX_WATERMARK)
     ('2023-11-14 22:13:20.123', '17', 'the end')

@@ -1,4 +1,4 @@
-"""Serves an ASGI application in a thread of its own, on a TCP port or on a Unix socket."""
+"""Serves an ASGI application in a separate thread, on a TCP port or on a Unix socket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def bind(host: str, ports: str) -> socket.socket:
-    """A socket on the first free port of `8081`, `0` or `8081-8090`."""
+    """Return a socket on the first free port of `8081`, `0` or `8081-8090`."""
     first, dash, last = ports.partition("-")
     if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
         raise InvalidProgramError(f"rest.bind-port must be a port or a range of ports such as 8081-8090, not '{ports}'")
@@ -52,7 +52,7 @@ def bind(host: str, ports: str) -> socket.socket:
 
 
 class RestServer:
-    """A running server. `close` ends it; requests under way get a few seconds."""
+    """A running server. `close` stops it and gives pending requests a few seconds."""
 
     def __init__(self, app: ASGIApp, listening: socket.socket, tls: TlsFiles | None = None) -> None:
         self._listening = listening
@@ -84,7 +84,7 @@ class RestServer:
 
     @classmethod
     def on_unix_socket(cls, app: ASGIApp, path: Path) -> RestServer:
-        """Serve on a Unix socket that only its user can open: its directory must be private."""
+        """Serve on a Unix socket. Its directory must be private, so that only its user can open it."""
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(path))
         listening.listen(_BACKLOG)
@@ -95,12 +95,12 @@ class RestServer:
             self._server.run(sockets=[self._listening])
 
     def _renew(self, tls: TlsFiles, context: ssl.SSLContext) -> None:
-        """Certificates are replaced while the service runs."""
+        """Reload certificates that are replaced while the service runs."""
         while not self._closed.wait(_RENEW_SECONDS):
             if tls.has_changed():
                 try:
                     tls.load(context)
-                except InvalidProgramError as error:  # connections keep the certificate there was
+                except InvalidProgramError as error:  # connections keep the old certificate
                     _LOG.warning("%s", error)
 
     @property
@@ -111,13 +111,13 @@ class RestServer:
         return f"{scheme}://{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
 
     def close(self) -> None:
-        """Stop accepting requests and end."""
+        """Stop accepting requests and stop the server."""
         self._closed.set()
         self._server.should_exit = True
         self._thread.join(_STOP_SECONDS + 1)
         self._listening.close()
 
     def wait(self) -> None:
-        """Until the server ends."""
+        """Wait until the server stops."""
         while self._thread.is_alive():
             self._thread.join(1.0)

@@ -1,7 +1,7 @@
 """The session service: one process that serves the REST API and the dashboard, and starts programs.
 
-Each program runs in a driver process of its own, so a restart of the service leaves jobs alone: it finds them again by
-their records. One service owns a directory, by a lock that the kernel releases when its process ends.
+Each program runs in a separate driver process, so a restart of the service does not affect jobs: it finds them by their
+records. One service owns a directory, with a lock that the kernel releases when the process ends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _leadership(shared: Path, settings: dict[str, str]) -> Leadership:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRecord:
-    """Where a running service is."""
+    """The address of a running service."""
 
     url: str
     process: int
@@ -65,7 +65,7 @@ class ServiceRecord:
 
 
 def default_directory() -> Path:
-    """``PENSTOCK_CLUSTER_DIR``, else a directory of the user's."""
+    """Return ``PENSTOCK_CLUSTER_DIR``, or a directory of the user."""
     chosen = os.environ.get("PENSTOCK_CLUSTER_DIR")
     if chosen:
         return Path(chosen)
@@ -74,7 +74,7 @@ def default_directory() -> Path:
 
 
 def running_service(directory: Path) -> ServiceRecord | None:
-    """The service that owns a directory; None if none does. The lock decides, not the record: pids are used again."""
+    """Return the service that owns a directory, or None. The lock decides, not the record, since pids are reused."""
     path = directory / _LOCK
     if not path.exists():
         return None
@@ -124,7 +124,7 @@ class SessionService:
         shared: Path | None = None,
         report_failure: Callable[[StoredJob, str], None] = lambda job, error: None,
     ) -> None:
-        """`shared`: the directory of a cluster of services, of which one leads."""
+        """:param shared: the directory of a cluster of services, of which one leads"""
         self._directory = directory
         self._shared = shared
         self._leadership = None if shared is None else _leadership(shared, settings or {})
@@ -141,13 +141,13 @@ class SessionService:
         self.programs = ProgramStore((shared or directory) / "programs")
 
     def run(self, host: str, ports: str) -> None:
-        """Serve until a signal or `DELETE /cluster` ends it; jobs stay."""
+        """Serve until a signal or `DELETE /cluster`. Jobs keep running."""
         with _owned(self._directory):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._ended.set())
             logs = LogFiles(lambda: [*self._directory.glob("*.log"), *(self._directory / "log").glob("*.log")])
             if host not in _LOOPBACK and self._tokens is None and not self._submit_was_chosen:
-                self._settings["web.submit.enable"] = "false"  # else anyone on the network could run programs
+                self._settings["web.submit.enable"] = "false"  # otherwise anyone on the network could run programs
             app = create_gateway(
                 self._records,
                 self._settings,
@@ -183,7 +183,7 @@ class SessionService:
 
     def _routes(self) -> list[BaseRoute]:
         async def end(request: Request) -> Response:
-            threading.Timer(0.2, self._ended.set).start()  # the answer first
+            threading.Timer(0.2, self._ended.set).start()  # after the response
             return json_response({})
 
         routes: list[BaseRoute] = [Route(path, end, methods=["DELETE"]) for path in ("/cluster", "/v1/cluster")]
@@ -192,7 +192,7 @@ class SessionService:
         return routes
 
     def _run_program(self, arguments: list[str], log: Path) -> Started:
-        """A job of a session gets a checkpoint directory of its own, unless the request or the program names one."""
+        """Run a program. Its job gets its own checkpoint directory, unless the request or the program sets one."""
         defaults: list[str] = []
         job_id = next((a.partition("=")[2] for a in arguments if a.startswith("pipeline.jobid=")), uuid.uuid4().hex)
         if any(record.job_id == job_id and not record.is_over for record in self._records.all()):
@@ -207,7 +207,7 @@ class SessionService:
         return self._start_recoverable(job_id, [*defaults, *arguments], log)
 
     def _start_recoverable(self, job_id: str, arguments: list[str], log: Path) -> Started:
-        """Keep the job before it starts: whenever this service is killed, the next leader brings it back."""
+        """Store the job before it starts, so that the next leader recovers it if this service is killed."""
         assert self._store is not None
         assert self._recovery is not None
         if not any(argument.startswith("pipeline.jobid=") for argument in arguments):

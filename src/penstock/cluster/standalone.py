@@ -1,7 +1,7 @@
 """One Spark for several jobs: a standalone master and workers on this machine, which outlive the service.
 
-Every driver of the service attaches to this Spark and gets executors of its own there. `penstock cluster stop` ends it,
-unless jobs are to stay.
+Each driver of the service connects to this Spark and gets its own executors. `penstock cluster stop` ends it, unless
+jobs keep running.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _STOP_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
 _MEMORY_OF_DAEMONS = "256m"
 _CORES_OF_A_JOB = 2
-"""How many cores a job gets that sets no `spark.cores.max`: else the first one would take them all."""
+"""The cores of a job without `spark.cores.max`; otherwise the first job would take them all."""
 _SLOTS_PER_CORE = 4
-"""What Spark calls a core is a slot: jobs wait most of the time, and Spark never shares a core between jobs."""
+"""Spark's cores are slots: jobs wait most of the time, and Spark never shares a core between jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StandaloneSpark:
 
 
 def running_spark(directory: Path) -> StandaloneSpark | None:
-    """The Spark that was started for this directory, if its master still runs."""
+    """Return the Spark of this directory, if its master is still running."""
     try:
         content = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
         found = StandaloneSpark(content["master"], content["web"], [(pid, born) for pid, born in content["processes"]])
@@ -56,7 +56,7 @@ def running_spark(directory: Path) -> StandaloneSpark | None:
 
 
 def start_spark(directory: Path, workers: int, host: str = "127.0.0.1") -> StandaloneSpark:
-    """Start a master and workers, and wait until all of them are registered; one that runs is used as it is."""
+    """Start a master and workers, and wait until all are registered. Reuse a running Spark."""
     running = running_spark(directory)
     if running is not None:
         return running
@@ -83,12 +83,12 @@ def start_spark(directory: Path, workers: int, host: str = "127.0.0.1") -> Stand
     found = StandaloneSpark(master, web, [(process.pid, _born(process.pid) or "") for process in started])
     (directory / _RECORD).write_text(json.dumps(asdict(found)), encoding="utf-8")
     for process in started:
-        process.returncode = 0  # they stay
+        process.returncode = 0  # they keep running
     return found
 
 
 def stop_spark(directory: Path) -> bool:
-    """End the Spark of this directory; returns whether there was one."""
+    """Stop the Spark of this directory. Return whether there was one."""
     found = running_spark(directory)
     (directory / _RECORD).unlink(missing_ok=True)
     if found is None:
@@ -124,7 +124,7 @@ def _launch(directory: Path, name: str, *program: str) -> subprocess.Popen[bytes
 
 
 def _registered(web: str) -> int | None:
-    """How many workers the master counts on; None while it does not answer."""
+    """Return the number of registered workers, or None while the master does not respond."""
     try:
         with urllib.request.urlopen(f"{web}/json/", timeout=10) as answer:  # noqa: S310 - our own master
             status: dict[str, Any] = json.load(answer)
@@ -144,7 +144,7 @@ def _wait(condition: Callable[[], bool], processes: list[subprocess.Popen[bytes]
 
 
 def _born(pid: int) -> str | None:
-    """When a process was started, which tells it from a later one with the same number; None if it has ended."""
+    """Return the start time of a process, which distinguishes pids that are reused; None if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""TLS of the REST API: certificates in PEM files, read again when they change."""
+"""TLS of the REST API: certificates in PEM files, which are read again when they change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIX = "security.ssl.rest."
 
 @dataclass(slots=True)
 class TlsFiles:
-    """The certificate of the service; with `ca`, also the authority whose certificates clients must show."""
+    """The certificate of the service and, with `ca`, the authority that signs the certificates of clients."""
 
     certificate: Path
     key: Path
@@ -23,7 +23,7 @@ class TlsFiles:
     _changed: tuple[int, ...] = ()
 
     def context(self) -> ssl.SSLContext:
-        """For a server; TLS 1.2 and later."""
+        """Create the context of a server, for TLS 1.2 and later."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.load(context)
@@ -33,7 +33,7 @@ class TlsFiles:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Use the certificate as it is in the files now, for connections from now on."""
+        """Load the current certificate from the files, for new connections."""
         try:
             self._changed = self._times()
             context.load_cert_chain(self.certificate, self.key)
@@ -46,7 +46,7 @@ class TlsFiles:
         """Whether there is a new certificate."""
         try:
             return self._times() != self._changed
-        except OSError:  # being replaced
+        except OSError:  # the file is being replaced
             return False
 
     def _times(self) -> tuple[int, ...]:
@@ -54,7 +54,7 @@ class TlsFiles:
 
 
 def tls_files(settings: dict[str, str]) -> TlsFiles | None:
-    """Read the settings `security.ssl.rest.*`; None without TLS."""
+    """Read the settings `security.ssl.rest.*`. Return None without TLS."""
 
     def given(name: str) -> str:
         return settings.get(_PREFIX + name, "").strip()

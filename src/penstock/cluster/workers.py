@@ -1,4 +1,4 @@
-"""The workers jobs run on: one per Spark executor, or this process when Spark runs in local mode."""
+"""The workers of jobs: one for each Spark executor, or this process if Spark runs in local mode."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Worker:
     path: str = ""
     managed_bytes: int = 0
     is_driver: bool = True
-    """Whether the driver runs the tasks itself: its logs, threads and metrics are the worker's."""
+    """Whether the driver runs the tasks itself. Its logs, threads and metrics are then the worker's."""
     used: dict[str, int] = field(default_factory=dict)
-    """What `GET /taskmanagers/:id` has as metrics, as far as it is known."""
+    """The known metrics of `GET /taskmanagers/:id`."""
     collectors: list[dict[str, str | int]] = field(default_factory=list)
 
     @property
@@ -41,35 +41,35 @@ class Worker:
 
 
 class Workers:
-    """All workers; asking costs nothing, since the list is refreshed by the driver."""
+    """All workers. Access is cheap, since the driver refreshes the list."""
 
     def __init__(self, workers: list[Worker]) -> None:
         self._workers = workers
 
     @classmethod
     def local(cls, cores: int, started: int, port: int = 0) -> Workers:
-        """This machine as the only worker."""
+        """Use this machine as the only worker."""
         host = "localhost"
         worker_id = f"{host}:{port}-{uuid.uuid5(uuid.NAMESPACE_DNS, socket.gethostname()).hex[:6]}"
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return cls([Worker(worker_id, host, port, cores, memory, started)])
 
     def use_executors(self, executors: Iterable[ExecutorFacts]) -> None:
-        """Executors take the place of this process; without any, the list stays as it is."""
+        """Replace this process with executors. Without executors, the list stays unchanged."""
         found = [_of_executor(facts) for facts in executors]
         if found:
             self._workers = found
 
     def all(self) -> list[Worker]:
-        """Every worker that is alive."""
+        """Return all workers that are alive."""
         return list(self._workers)
 
     def find(self, worker_id: str) -> Worker | None:
-        """The worker with this id."""
+        """Return the worker with this id."""
         return next((worker for worker in self._workers if worker.worker_id == worker_id), None)
 
     def of_subtask(self, index: int) -> Worker:
-        """The worker a subtask is shown at: Spark may move subtasks, so this is where it would start."""
+        """Return the worker to show for a subtask. Spark may move subtasks, so this is where it would start."""
         return self._workers[index % len(self._workers)]
 
 

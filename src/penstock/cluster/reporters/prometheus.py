@@ -1,4 +1,4 @@
-"""Prometheus: Flink's names and labels in the text format 0.0.4, so that boards made for Flink work."""
+"""Prometheus: Flink's names and labels in the text format 0.0.4, so that dashboards for Flink work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS = 5.0
 
 
 def exposition(samples: Iterable[Sample], prefix: str = "flink", *, filter_values: bool = True) -> str:
-    """All samples as text. Every metric is a gauge, as Flink's reporter has it.
+    """Return all samples as text. All metrics are gauges, as in Flink's reporter.
 
     >>> of_job = {"job_name": "my job"}
     >>> print(exposition([Sample("jobmanager_job", "numRestarts", 2.0, of_job)]), end="")
@@ -67,11 +67,11 @@ class PushGatewayReporter:
         self._delete = options.get("deleteOnShutdown", "true").lower() == "true"
 
     def report(self, samples: list[Sample]) -> None:
-        """Replace what the gateway has of us."""
+        """Replace our metrics on the gateway."""
         self._send("PUT", exposition(samples).encode())
 
     def close(self) -> None:
-        """Remove our metrics from the gateway, unless they are to stay."""
+        """Remove our metrics from the gateway, unless configured otherwise."""
         if self._delete:
             self._send("DELETE", None)
 

@@ -1,4 +1,4 @@
-"""`metrics.reporters`: which there are, and the threads in which they run. A reporter never delays or fails a job."""
+"""The reporters of `metrics.reporters` and their threads. A reporter never delays or fails a job."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ Name = Callable[[Sample], str]
 
 
 class Reporter(Protocol):
-    """Sends samples somewhere; both methods may raise."""
+    """Sends samples to another system. Both methods may raise errors."""
 
     def report(self, samples: list[Sample]) -> None:
         """Send these values."""
 
     def close(self) -> None:
-        """The driver ends."""
+        """Close the reporter when the driver ends."""
 
 
 class Reporting:
@@ -57,7 +57,7 @@ class Reporting:
         self.servers: list[RestServer] = []
         chosen = [name.strip() for name in settings.get("metrics.reporters", "").split(",") if name.strip()]
         made = [(name, self._options(name)) for name in chosen]
-        kinds = [(name, options, _kind(name, options)) for name, options in made]  # all are checked before one starts
+        kinds = [(name, options, _kind(name, options)) for name, options in made]  # check all before one starts
         for name, options, kind in kinds:
             self._start(name, options, kind)
 
@@ -117,7 +117,7 @@ class Reporting:
         return complained
 
     def close(self) -> None:
-        """End all reporters."""
+        """Close all reporters."""
         self._ended.set()
         for server in self.servers:
             server.close()
@@ -138,7 +138,7 @@ _KINDS = {
 
 
 def _kind(name: str, options: Mapping[str, str]) -> str:
-    """Which reporter: by our word for it, or by the last part of the name of Flink's Java class."""
+    """Return the kind of a reporter, by our name or by the last part of Flink's Java class name."""
     chosen = options.get("factory.class") or options.get("class") or name
     kind = _KINDS.get(chosen.rpartition(".")[2].lower())
     if kind is None:
@@ -161,7 +161,7 @@ def _make(kind: str, options: Mapping[str, str], naming: Name) -> Reporter:
 
 
 def _filtered(samples: list[Sample], options: Mapping[str, str]) -> list[Sample]:
-    """`filter.includes` and `filter.excludes`: `scope:name:type` with `*` and commas; several with `;` between them."""
+    """Apply `filter.includes` and `filter.excludes`: `scope:name:type` with `*` and commas, separated by `;`."""
     includes = _patterns(options.get("filter.includes", "*:*:*"))
     excludes = _patterns(options.get("filter.excludes", ""))
     hidden = set(options.get("scope.variables.excludes", "").split(";")) - {""}

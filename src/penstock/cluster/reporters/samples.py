@@ -1,4 +1,4 @@
-"""All metrics of the jobs of a driver at one moment, with the scope and the variables that Flink gives them."""
+"""All metrics of the jobs of a driver at one moment, with Flink's scopes and variables."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ DEFAULT_SCOPES = {
     "taskmanager_job_task": "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>",
     "taskmanager_job_task_operator": "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>",
 }
-"""Flink's formats of names in systems that have no labels."""
+"""Flink's formats of names in systems without labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value. `scope` is what the metric belongs to, for example `taskmanager_job_task`."""
+    """One value. `scope` is the owner of the metric, for example `taskmanager_job_task`."""
 
     scope: str
     name: str
@@ -37,12 +37,12 @@ class Sample:
     variables: dict[str, str]
 
     def to_json(self) -> list[Any]:
-        """For the way from a driver to the service."""
+        """Return the sample as JSON, to send it from a driver to the service."""
         return [self.scope, self.name, self.value, self.variables]
 
 
 def collect(jobs: list[MonitoredJob], workers: Workers) -> Iterator[Sample]:
-    """Every number of every job that has not ended; what is not a number is left out, truth values are 0 and 1."""
+    """Yield all numbers of all jobs that have not ended. Booleans are 0 and 1; other values are skipped."""
     host = socket.gethostname()
     for job in jobs:
         if job.status.is_terminal_state():
@@ -79,7 +79,7 @@ def _samples(scope: str, metrics: Mapping[str, Any], variables: dict[str, str]) 
 
 
 def identifier(sample: Sample, formats: Mapping[str, str], delimiter: str = ".") -> str:
-    """The name of a metric where there are no labels: the scope's format, filled, and the metric's own name.
+    """Return the name of a metric without labels: the filled format of the scope, and the metric's own name.
 
     >>> of_job = {"host": "a", "job_name": "my job"}
     >>> identifier(Sample("jobmanager_job", "numRestarts", 0.0, of_job), DEFAULT_SCOPES)

@@ -20,7 +20,7 @@ Name = Callable[[Sample], str]
 
 
 class StatsDReporter:
-    """UDP datagrams of gauges; lines that fit share one."""
+    """Sends gauges in UDP datagrams with as many lines as fit."""
 
     def __init__(self, options: Mapping[str, str], name: Name) -> None:
         self._address = (options.get("host", "localhost"), int(options.get("port", "8125")))
@@ -47,25 +47,25 @@ class StatsDReporter:
 
 
 class GraphiteReporter:
-    """Graphite's plaintext protocol over TCP, one connection for each report."""
+    """Uses Graphite's plaintext protocol over TCP, with one connection per report."""
 
     def __init__(self, options: Mapping[str, str], name: Name) -> None:
         self._address = (options.get("host", "localhost"), int(options.get("port", "2003")))
         self._name = name
 
     def report(self, samples: list[Sample]) -> None:
-        """Send all values with the time of now."""
+        """Send all values with the current time."""
         now = int(time.time())
         lines = "".join(f"{self._name(sample)} {_plain(sample.value)} {now}\n" for sample in samples)
         with socket.create_connection(self._address, timeout=_SECONDS) as connection:
             connection.sendall(lines.encode())
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection stays open."""
 
 
 class LogReporter:
-    """One block in the log for each report."""
+    """Writes one block to the log for each report."""
 
     def __init__(self, options: Mapping[str, str], name: Name) -> None:
         self._name = name
@@ -76,11 +76,11 @@ class LogReporter:
         _LOG.info("metrics\n%s", block)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection stays open."""
 
 
 class OpenTelemetryReporter:
-    """OTLP over HTTP in its JSON form, which every collector takes; needs no further package."""
+    """Uses OTLP over HTTP as JSON, which all collectors accept, without another package."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         endpoint = options.get("exporter.endpoint", "http://localhost:4318").rstrip("/")
@@ -109,7 +109,7 @@ class OpenTelemetryReporter:
             pass
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection stays open."""
 
 
 def _attribute(key: str, value: str) -> dict[str, object]:
@@ -117,5 +117,5 @@ def _attribute(key: str, value: str) -> dict[str, object]:
 
 
 def _plain(value: float) -> str:
-    """Without an exponent where it can be avoided: 1000000.0 is 1000000."""
+    """Format a number, if possible without an exponent: 1000000.0 is 1000000."""
     return str(int(value)) if value.is_integer() else repr(value)

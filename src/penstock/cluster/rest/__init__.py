@@ -1,1 +1,1 @@
-"""Flink's REST API over the jobs of this process: one module per group of endpoints, JSON built from snapshots."""
+"""Flink's REST API for the jobs of this process: one module per group of endpoints, JSON from snapshots."""

@@ -1,4 +1,4 @@
-"""The REST application: every path of Flink's API, bare and below `/v1`."""
+"""The REST application: all paths of Flink's API, with and without `/v1`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MAX_EXCEPTIONS = 20
 
 @dataclass(slots=True)
 class ClusterContext:
-    """Everything the endpoints answer from."""
+    """The data from which the endpoints respond."""
 
     registry: JobRegistry
     workers: Workers
@@ -73,7 +73,7 @@ Answer = Callable[[Request, ClusterContext], Any]
 
 
 def create_app(context: ClusterContext) -> Starlette:
-    """The ASGI application over these jobs."""
+    """Create the ASGI application for these jobs."""
     routes: list[BaseRoute] = []
     for prefix in ("", "/v1"):
         routes += [Route(prefix + path, _endpoint(answer, context)) for path, answer in READING.items()]
@@ -98,7 +98,7 @@ def _endpoint(answer: Answer, context: ClusterContext) -> Callable[[Request], Aw
 
 
 def _waiting_endpoint(answer: Answer, context: ClusterContext) -> Callable[[Request], Awaitable[Response]]:
-    """For answers that read files or wait for a batch: in a thread, so that all others are not held up."""
+    """Run an endpoint that reads files or waits for a batch in a thread, so that it does not block others."""
 
     async def respond(request: Request) -> Response:
         return _as_response(await run_in_threadpool(answer, request, context))
@@ -119,7 +119,7 @@ async def _run_changing(change: job_control.Change, context: ClusterContext, req
 
 
 def _job_that_depends_on(context: ClusterContext, path: str) -> str | None:
-    """The running job that was restored from this savepoint and has completed no checkpoint since."""
+    """Return the running job that was restored from this savepoint and has no checkpoint since."""
     for job in context.registry.all():
         restored = job.settings.savepoint_path
         if restored == path and not job.status.is_terminal_state() and not job.progress.checkpoints.latest():
@@ -134,7 +134,7 @@ def http_error(request: Request, error: Exception) -> Response:
     return json_response({"errors": [str(error.detail)]}, error.status_code)
 
 
-# -- what a path names ------------------------------------------------------------------------------------------------
+# -- path parameters --------------------------------------------------------------------------------------------------
 
 
 def _job(request: Request, context: ClusterContext) -> MonitoredJob:
@@ -220,7 +220,7 @@ def _named_worker(request: Request, context: ClusterContext) -> Worker:
 
 
 def _of_worker(answer: Answer, elsewhere: Any = None) -> Answer:
-    """The same for a worker that is the driver itself, in local mode; an executor keeps such things to itself."""
+    """Wrap a response for a worker that is the driver itself (local mode). Executors do not provide it."""
 
     def checked(request: Request, context: ClusterContext) -> Any:
         if _named_worker(request, context).is_driver:
@@ -231,7 +231,7 @@ def _of_worker(answer: Answer, elsewhere: Any = None) -> Answer:
 
 
 def _flamegraph(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any:
-    """Flink's word for switched off is -2, for a job that has ended -1."""
+    """Respond with Flink's codes: -2 if the feature is disabled, -1 for an ended job."""
     return {"endTimestamp": -1 if job.status.is_terminal_state() else -2}
 
 
@@ -332,7 +332,7 @@ def _aggregated_jobs(request: Request, context: ClusterContext) -> Any:
 _JOB = "/jobs/{job_id}"
 _VERTEX = _JOB + "/vertices/{vertex_id}"
 
-# More particular paths first: `/jobs/overview` is not the job "overview".
+# More specific paths first: `/jobs/overview` is not the job "overview".
 READING: dict[str, Answer] = {
     "/overview": lambda _, context: overview.overview(context.registry.all(), context.workers),
     "/config": lambda _, context: overview.config(

@@ -1,6 +1,6 @@
-"""Tokens with roles, and a log of everything that was changed.
+"""Tokens with roles, and a log of all changes.
 
-A token file has one line for each user: `name role sha256:<hash of the token>`. The file holds no token itself.
+A token file has one line for each user: `name role sha256:<hash of the token>`. The file contains no token itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _READING = {"GET", "HEAD"}
 
 
 class Role(IntEnum):
-    """Each may do what those before it may."""
+    """The roles. Each one includes the permissions of those before it."""
 
     VIEWER = 1
     OPERATOR = 2
@@ -36,7 +36,7 @@ class Role(IntEnum):
 
 
 def needed_role(method: str, path: str) -> Role | None:
-    """Return the role that a request needs; None for public ones, such as health checks and the dashboard's files.
+    """Return the role that a request needs, or None for public ones (health checks, the dashboard's files).
 
     >>> needed_role("GET", "/v1/jobs"), needed_role("PATCH", "/jobs/1"), needed_role("POST", "/jars/upload")
     (<Role.VIEWER: 1>, <Role.OPERATOR: 2>, <Role.ADMIN: 3>)
@@ -57,7 +57,7 @@ def needed_role(method: str, path: str) -> Role | None:
 
 
 class TokenFile:
-    """The users; read again whenever the file has changed."""
+    """The users in a token file, which is read again when it changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -87,7 +87,7 @@ class TokenFile:
         self._users, self._changed = users, changed
 
     def user_of(self, token: str) -> tuple[str, Role] | None:
-        """Name and role; all users are compared in constant time, so that timing tells nothing."""
+        """Return name and role. The comparison with all users takes constant time, so that it reveals nothing."""
         self._read()
         digest = _digest(token)
         found = None
@@ -102,7 +102,7 @@ def _digest(token: str) -> str:
 
 
 def token_file(settings: Mapping[str, str]) -> TokenFile | None:
-    """The users that the settings name; None if requests need no token."""
+    """Return the token file of the settings, or None if requests need no token."""
     how = settings.get("penstock.security.auth", "none")
     if how == "none":
         return None
@@ -115,9 +115,9 @@ def token_file(settings: Mapping[str, str]) -> TokenFile | None:
 
 
 def create_token(path: Path, name: str, role: Role) -> str:
-    """Add a user to a token file, which only its owner may read; returns the token, which is kept nowhere."""
+    """Add a user to a token file, which only its owner can read. Return the token, which is not stored."""
     if not name or any(letter.isspace() for letter in name) or name.startswith("#"):
-        raise InvalidProgramError(f"the name of a user must have no blanks: '{name}'")
+        raise InvalidProgramError(f"the name of a user must not contain spaces: '{name}'")
     token = secrets.token_urlsafe(32)
     path.touch(mode=0o600)
     with path.open("a", encoding="utf-8") as file:
@@ -126,14 +126,14 @@ def create_token(path: Path, name: str, role: Role) -> str:
 
 
 class Guard:
-    """Lets a request through if its token allows it, and logs every one that changes something."""
+    """Checks the token of each request, and logs requests that change something."""
 
     def __init__(self, app: ASGIApp, tokens: TokenFile | None) -> None:
         self._app = app
         self._tokens = tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -15,7 +15,7 @@ _NOTHING = Summary()
 
 
 def checkpoints(job: MonitoredJob, *, everything: bool = False) -> Json:
-    """`GET /jobs/:jobid/checkpoints`; `everything` gives the whole history instead of the last ten."""
+    """`GET /jobs/:jobid/checkpoints`. `everything` returns the whole history instead of the last ten."""
     history = job.progress.checkpoints
     restored = history.latest_restored
     return {
@@ -52,7 +52,7 @@ def checkpoints(job: MonitoredJob, *, everything: bool = False) -> Json:
 
 
 def summary_of(summary: Summary) -> Json:
-    """Smallest, largest, mean and percentiles."""
+    """Return minimum, maximum, mean and percentiles."""
     percentiles = {name: not_a_number(summary.percentile(percent)) for name, percent in _PERCENTILES.items()}
     return {"min": summary.minimum, "max": summary.maximum, "avg": summary.average, **percentiles}
 
@@ -165,7 +165,7 @@ def _subtask_statistics(checkpoint: CheckpointStatistics, index: int, size: int)
 
 
 def checkpoint_config(job: MonitoredJob) -> Json:
-    """`GET .../checkpoints/config`: what is in force, whether or not the program has set it."""
+    """`GET .../checkpoints/config`: the effective settings, including defaults."""
     settings = job.settings
     retention: Any = settings.checkpoint_retention
     return {

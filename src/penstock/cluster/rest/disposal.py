@@ -1,4 +1,4 @@
-"""`/savepoint-disposal`: deleting savepoints, whichever job they are of."""
+"""`/savepoint-disposal`: deletes savepoints of any job."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SCOPE = "savepoint-disposal"
 
 
 def disposal_routes(operations: OperationStore, user_of: Callable[[str], str | None]) -> list[BaseRoute]:
-    """The endpoints. `user_of` tells which running job still depends on a savepoint."""
+    """Return the endpoints. `user_of` returns the running job that still depends on a savepoint."""
 
     def begin(path: str) -> CompletableFuture[None]:
         try:
-            read_manifest(path)  # raises if it is something else
+            read_manifest(path)  # raises an error if it is not a savepoint
             job = user_of(path)
             if job is not None:
                 raise StateAccessError(

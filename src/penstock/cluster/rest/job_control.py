@@ -20,7 +20,7 @@ __all__ = ["CHANGING", "Call", "Change", "check_switches", "resource_requirement
 
 @dataclass(slots=True)
 class Call:
-    """One request: what it is about, and what came with it."""
+    """One request: its target and its content."""
 
     request: Request
     body: Json
@@ -30,7 +30,7 @@ class Call:
 
     @property
     def the_job(self) -> MonitoredJob:
-        """The job of the path."""
+        """Return the job of the path."""
         assert self.job is not None
         return self.job
 
@@ -45,7 +45,7 @@ _RESCALE = "web.rescale.enable"
 
 
 def check_switches(method: str, path: str, settings: Mapping[str, str]) -> None:
-    """Reject what the settings switch off, both in the service and in a driver that has settings of its own."""
+    """Reject requests that the settings disable, in the service and in a driver with its own settings."""
     key = _switch_of(method, path.removeprefix("/v1").strip("/").split("/"))
     if key is not None and settings.get(key, "true").strip().lower() != "true":
         what = "Cancelling jobs" if key == _CANCEL else "Changing the parallelism of jobs"
@@ -98,7 +98,7 @@ def _savepoint_directory(call: Call, chosen: str | None) -> str | None:
 
 
 def _check_format(call: Call) -> None:
-    """Savepoints have one format here, which is canonical; clients may name either."""
+    """Check the format. Savepoints have one format here, canonical, but clients may name either."""
     chosen = call.body.get("formatType")
     if chosen not in {None, "CANONICAL", "NATIVE"}:
         raise RestError(400, f"formatType must be CANONICAL or NATIVE, not {chosen!r}.")
@@ -155,9 +155,9 @@ def _cancel(call: Call) -> Response:
 
 
 def cancel_from_dashboard(call: Call) -> Response:
-    """`GET /jobs/:jobid/yarn-cancel`, which Flink's dashboard calls: only from its own pages, since it is a GET."""
+    """`GET /jobs/:jobid/yarn-cancel` of Flink's dashboard. Only its own pages may call it, since it is a GET."""
     if call.request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-        raise RestError(403, "This request may come from the dashboard's own pages only.")
+        raise RestError(403, "Only the dashboard's own pages may send this request.")
     return _cancel(call)
 
 
@@ -186,7 +186,7 @@ def resource_requirements(job: MonitoredJob) -> Json:
 
 
 def require_resources(call: Call) -> Response:
-    """`PUT /jobs/:jobid/resource-requirements`: the upper bounds, which must agree, become the parallelism."""
+    """`PUT /jobs/:jobid/resource-requirements`: the upper bounds, which must be equal, become the parallelism."""
     job = call.the_job
     missing = {vertex_hex(vertex) for vertex in job.graph.vertices} - call.body.keys()
     if missing:
@@ -226,7 +226,7 @@ def poll_checkpoint(call: Call) -> Response:
 
 
 def heartbeat(call: Call) -> Response:
-    """`PATCH /jobs/:jobid/clientHeartbeat`: the job is cancelled unless another one comes before this expires."""
+    """`PATCH /jobs/:jobid/clientHeartbeat`: cancel the job unless another heartbeat arrives before the expiry."""
     expires = call.body.get("expiredTimestamp")
     if not isinstance(expires, int):
         raise RestError(400, "expiredTimestamp must be a time in epoch milliseconds.")

@@ -40,7 +40,7 @@ def jobs_overview(known: list[MonitoredJob]) -> Json:
 
 
 def job_overview(job: MonitoredJob, now: int) -> Json:
-    """One job of the overview; `tasks` counts the subtasks of all tasks."""
+    """Return one job of the overview. `tasks` counts the subtasks of all tasks."""
     counts: Counter[str] = Counter()
     for vertex in job.graph.vertices:
         counts[job.task_state(vertex)] += vertex.parallelism
@@ -61,7 +61,7 @@ def job_overview(job: MonitoredJob, now: int) -> Json:
 
 
 def job_type(job: MonitoredJob) -> str:
-    """STREAMING or BATCH."""
+    """Return STREAMING or BATCH."""
     return "BATCH" if job.is_batch else "STREAMING"
 
 
@@ -112,7 +112,7 @@ def _vertex_details(job: MonitoredJob, vertex: JobVertex, now: int) -> Json:
 
 
 def task_times(job: MonitoredJob, now: int) -> Json:
-    """When the tasks of a job began and ended: all of them together."""
+    """Return when the tasks of a job started and ended, all of them together."""
     began = job.running_since
     if began < 0:
         return {"start-time": -1, "end-time": -1, "duration": -1}
@@ -121,8 +121,8 @@ def task_times(job: MonitoredJob, now: int) -> Json:
 
 
 def io_metrics(job: MonitoredJob, vertex: JobVertex, subtasks: list[Any], now: int) -> Json:
-    """The counters of some subtasks of a task together. Sources read nothing and sinks write nothing here, as in
-    Flink: records count where they cross an exchange.
+    """Return the total counters of some subtasks of a task. As in Flink, sources read nothing and sinks write nothing:
+    records count where they cross an exchange.
     """
     received = [] if vertex.is_source else subtasks
     alive = max(0, task_times(job, now)["duration"]) * max(1, len(subtasks))
@@ -174,7 +174,7 @@ def execution_result(job: MonitoredJob) -> Json:
 
 
 def failure_cause(name: str, message: str) -> Json:
-    """An exception in Flink's form; there is no serialized Java object behind it."""
+    """Return an exception in Flink's form, without a serialized Java object."""
     return {"class": name, "stack-trace": redact_text(message), "serialized-throwable": ""}
 
 
@@ -193,7 +193,7 @@ def job_config(job: MonitoredJob) -> Json:
 
 
 def exceptions(job: MonitoredJob, limit: int, *, labelled: bool = False) -> Json:
-    """`GET /jobs/:jobid/exceptions`; `labelled`: only those with some label, of which there are none here."""
+    """`GET /jobs/:jobid/exceptions`; `labelled` selects those with a label, which do not exist here."""
     history = job.progress.exceptions
     entries = [] if labelled else history.newest_first()
     shown = []

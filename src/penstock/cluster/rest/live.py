@@ -1,6 +1,6 @@
-"""Endpoints that Flink lacks: live metrics of all tasks in one answer, batches, splits and the log of one job.
+"""Endpoints that Flink lacks: live metrics of all tasks in one response, batches, splits and the log of a job.
 
-The paths are below `/penstock/jobs/:jobid`, so that they never collide with a path of Flink.
+The paths are below `/penstock/jobs/:jobid`, so that they never collide with Flink's paths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN_OFFSET = 200
 
 
 def live(job: MonitoredJob) -> Json:
-    """`GET .../live`: rates, busy shares, watermark, lag and skew of every task."""
+    """`GET .../live`: rates, busy shares, watermark, lag and skew of each task."""
     progress = job.progress
     return {
         "now": now_ms(),
@@ -71,12 +71,12 @@ def _rate(subtasks: list[SubtaskProgress], name: str) -> float:
 
 
 def watermark_text(watermark: int) -> str | None:
-    """A watermark as text, since browsers round numbers of 19 digits; None before the first."""
+    """Return a watermark as text, since browsers round numbers with 19 digits, or None before the first one."""
     return None if watermark == MIN_WATERMARK else str(watermark)
 
 
 def event_time_lag(watermark: int, now: int) -> int | None:
-    """Return how far event time is behind the clock; None without watermarks, and after the end of the input.
+    """Return the lag of event time behind the clock, or None without watermarks and after the end of input.
 
     >>> event_time_lag(1_000, 3_500), event_time_lag(MIN_WATERMARK, 3_500)
     (2500, None)
@@ -124,7 +124,7 @@ def history(job: MonitoredJob) -> Json:
 
 
 def splits(job: MonitoredJob) -> Json:
-    """`GET .../splits`: how far every split is read; those that hold event time back come first."""
+    """`GET .../splits`: the position of each split. Those that hold back event time come first."""
     committed = job.progress.committed
     found = [
         _split(job, vertex, split_id, position, committed.alignment.get(key, {}).get(split_id))

@@ -21,7 +21,7 @@ _AGGREGATES = ("min", "max", "sum", "avg", "skew")
 
 
 def safe_name(text: str) -> str:
-    """A task or operator name as it stands in metric names.
+    """Return a task or operator name for metric names.
 
     >>> safe_name("Source: numbers")
     'Source__numbers'
@@ -30,7 +30,7 @@ def safe_name(text: str) -> str:
 
 
 def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[str, Any]:
-    """All metrics of a subtask: the task's own, and those of its operators below their names."""
+    """Return all metrics of a subtask: its own, and those of its operators, prefixed with their names."""
     subtask = job.subtasks(vertex).get(index)
     if subtask is None:
         return {}
@@ -53,13 +53,13 @@ def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[st
     for full_name, value in subtask.metrics.items():
         operator = max((name for name in names if full_name.startswith(f"{name}.")), key=len, default=None)
         if operator is not None:
-            own_name = full_name[len(operator) + 1 :].replace(",", "_")  # a list of names is separated by commas
+            own_name = full_name[len(operator) + 1 :].replace(",", "_")  # commas separate a list of names
             found[f"{safe_name(operator)}.{own_name}"] = value
     return found
 
 
 def _pending_records(job: MonitoredJob, vertex: JobVertex, index: int) -> int | None:
-    """The lag of a subtask: records of its splits that are not read yet; None if the source does not know."""
+    """Return the lag of a subtask: unread records of its splits, or None if the source cannot tell."""
     key = vertex.operators[0].operator_id
     pending = job.progress.pending.get(key)
     if pending is None:
@@ -70,7 +70,7 @@ def _pending_records(job: MonitoredJob, vertex: JobVertex, index: int) -> int | 
 
 
 def _task_rates(vertex: JobVertex, subtask: SubtaskProgress) -> dict[str, Any]:
-    """Rates over the last minute, and how the time was spent: busy, backpressured and idle sum up to a second."""
+    """Return rates over the last minute, and busy, backpressured and idle times, which add up to a second."""
     now = time.time()
     rates = {name: rate.per_second(now) for name, rate in subtask.rates.items()}
     busy, waiting = time_shares(subtask)
@@ -91,14 +91,14 @@ def _task_rates(vertex: JobVertex, subtask: SubtaskProgress) -> dict[str, Any]:
 
 
 def time_shares(subtask: SubtaskProgress) -> tuple[float, float]:
-    """The busy and the backpressured share of the last minute; the rest is idle."""
+    """Return the busy and the backpressured share of the last minute. The rest is idle."""
     now = time.time()
     busy = min(1.0, subtask.rates["busy_seconds"].per_second(now))
     return busy, min(1.0 - busy, subtask.rates["backpressured_seconds"].per_second(now))
 
 
 def vertex_metrics(job: MonitoredJob, vertex: JobVertex) -> dict[str, Any]:
-    """The metrics of all subtasks, with the subtask's index in front."""
+    """Return the metrics of all subtasks, prefixed with the subtask's index."""
     return {
         f"{index}.{name}": value
         for index in range(vertex.parallelism)
@@ -107,7 +107,7 @@ def vertex_metrics(job: MonitoredJob, vertex: JobVertex) -> dict[str, Any]:
 
 
 def job_metrics(job: MonitoredJob, now: int) -> dict[str, Any]:
-    """The metrics of a job as a whole."""
+    """Return the metrics of a job as a whole."""
     history = job.progress.checkpoints
     last = history.latest_completed
     running = job.status.name == "RUNNING"
@@ -138,14 +138,14 @@ def job_metrics(job: MonitoredJob, now: int) -> dict[str, Any]:
 
 
 def metric_list(metrics: Mapping[str, Any], wanted: str | None) -> list[Json]:
-    """Names, or the values of those asked for, as text; names that do not exist are left out."""
+    """Return names, or the requested values as text, without unknown names."""
     if wanted is None:
         return [{"id": name} for name in metrics]
     return [{"id": name, "value": metric_text(metrics[name])} for name in wanted.split(",") if name in metrics]
 
 
 def metric_text(value: Any) -> str:
-    """A value as Java prints it.
+    """Format a value as in Java.
 
     >>> metric_text(True), metric_text(6000), metric_text(28.0), metric_text(None)
     ('true', '6000', '28.0', 'null')
@@ -156,7 +156,7 @@ def metric_text(value: Any) -> str:
 
 
 def metric_from_text(text: str) -> Any:
-    """A number as such, everything else as text.
+    """Parse a number, and return other values as text.
 
     >>> metric_from_text("28.5"), metric_from_text("-1"), metric_from_text("n/a")
     (28.5, -1.0, 'n/a')
@@ -168,7 +168,7 @@ def metric_from_text(text: str) -> Any:
 
 
 def aggregated_metrics(members: list[Mapping[str, Any]], wanted: str | None, aggregates: str | None) -> list[Json]:
-    """Names over all members; or minimum, maximum, average, sum and skew of those asked for."""
+    """Return the names of all members, or minimum, maximum, average, sum and skew of the requested ones."""
     if wanted is None:
         return [{"id": name} for name in dict.fromkeys(name for metrics in members for name in metrics)]
     chosen = _AGGREGATES if aggregates is None else tuple(aggregates.split(","))
@@ -188,7 +188,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _aggregate(kind: str, values: list[float]) -> float:
-    """`skew` is the coefficient of variation in percent.
+    """Aggregate values. `skew` is the coefficient of variation in percent.
 
     >>> _aggregate("skew", [10, 10]), _aggregate("skew", [0, 20]), _aggregate("avg", [1, 2])
     (0.0, 100.0, 1.5)
@@ -202,7 +202,7 @@ def _aggregate(kind: str, values: list[float]) -> float:
 
 
 def chosen_subtasks(text: str | None, parallelism: int) -> list[int]:
-    """The subtasks of `subtasks=0,2-4`; all without it.
+    """Return the subtasks of `subtasks=0,2-4`, or all without it.
 
     >>> chosen_subtasks("0,2-4", 8), chosen_subtasks(None, 3)
     ([0, 2, 3, 4], [0, 1, 2])

@@ -1,4 +1,4 @@
-"""Operations that take time: a POST starts one and gives its id, a GET asks how it went."""
+"""Operations that take time: a POST starts one and returns its id, a GET returns its status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Operation:
 
 
 class OperationStore:
-    """Operations by (what they work on, trigger id). The same trigger id again is the same operation."""
+    """Operations by (target, trigger id). A repeated trigger id denotes the same operation."""
 
     def __init__(self, kept_seconds: float = _KEPT_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept_seconds = kept_seconds
@@ -37,7 +37,7 @@ class OperationStore:
         self._operations: dict[tuple[str, str], _Operation] = {}
         self._lock = threading.Lock()
         self.on_complete: Callable[[str, str, Json], None] | None = None
-        """Told the scope, the trigger id and the answer of each operation that completes."""
+        """Called with the scope, the trigger id and the result of each completed operation."""
 
     def start(
         self,
@@ -46,7 +46,7 @@ class OperationStore:
         begin: Callable[[], CompletableFuture[Any]],
         result: Callable[[Any], Json],
     ) -> str:
-        """Begin an operation unless this trigger id has begun it already; returns the trigger id."""
+        """Start an operation, unless this trigger id already started it. Return the trigger id."""
         trigger = trigger_id or uuid.uuid4().hex
         key = (scope, trigger)
         with self._lock:
@@ -54,7 +54,7 @@ class OperationStore:
             if key in self._operations:
                 return trigger
             if sum(operation.completed is None for operation in self._operations.values()) >= _MOST_RUNNING:
-                raise RestError(503, f"{_MOST_RUNNING} operations are under way: try again when one has completed")
+                raise RestError(503, f"{_MOST_RUNNING} operations are in progress: try again when one has completed")
             operation = self._operations[key] = _Operation(begin(), result)
         operation.future.add_done_callback(lambda _: self._complete(key, operation))
         return trigger
@@ -71,7 +71,7 @@ class OperationStore:
                 del self._operations[key]
 
     def poll(self, scope: str, trigger_id: str) -> Json:
-        """Return the status of an operation. A failed one is COMPLETED as well, with the cause of its failure."""
+        """Return the status of an operation. A failed one is also COMPLETED, with the cause of its failure."""
         with self._lock:
             operation = self._operations.get((scope, trigger_id))
         if operation is None:

@@ -27,7 +27,7 @@ _APPLICATION_STATES = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "
 
 
 def overview(known: list[MonitoredJob], workers: Workers) -> Json:
-    """`GET /overview`; everything that has not ended counts as running."""
+    """`GET /overview`. All jobs that have not ended count as running."""
     states = Counter(job.status for job in known)
     slots = sum(worker.cores for worker in workers.all())
     free = sum(worker["freeSlots"] for worker in task_managers(workers, known)["taskmanagers"])
@@ -46,7 +46,7 @@ def overview(known: list[MonitoredJob], workers: Workers) -> Json:
 
 
 def config(*, submit: bool, cancel: bool, rescale: bool, history: bool = False, refresh_ms: int = 3000) -> Json:
-    """`GET /config`: what a dashboard reads first."""
+    """`GET /config`, which a dashboard reads first."""
     offset = -(time.altzone if time.localtime().tm_isdst else time.timezone)
     return {
         "refresh-interval": refresh_ms,
@@ -67,7 +67,7 @@ def config(*, submit: bool, cancel: bool, rescale: bool, history: bool = False, 
 
 
 def applications(known: list[MonitoredJob]) -> Json:
-    """`GET /applications/overview`: every job is an application of its own."""
+    """`GET /applications/overview`: each job is a separate application."""
     now = now_ms()
     return {"applications": [_application(job, now) for job in known]}
 
@@ -85,7 +85,7 @@ def _application(job: MonitoredJob, now: int) -> Json:
 
 
 def application_of(job: Json) -> Json:
-    """The application of one job, from the overview of the job."""
+    """Return the application of one job from its overview."""
     return {
         "id": job["jid"],
         "name": f"SingleJobApplication({job['name']})",
@@ -98,7 +98,7 @@ def application_of(job: Json) -> Json:
 
 
 def application_status(job_state: str) -> str:
-    """The state of an application with one job: it has fewer states than a job, and spells one differently.
+    """Return the state of an application with one job. It has fewer states than a job, one spelled differently.
 
     >>> application_status("RESTARTING"), application_status("CANCELLING"), application_status("FAILED")
     ('RUNNING', 'CANCELING', 'FAILED')
@@ -121,7 +121,7 @@ def application_details(job: MonitoredJob) -> Json:
 
 
 def application_exceptions(job: MonitoredJob) -> Json:
-    """`GET /applications/:applicationid/exceptions`: what ended its jobs."""
+    """`GET /applications/:applicationid/exceptions`: the failures of its jobs."""
     failed = job.progress.exceptions.newest_first()[:1] if job.status is JobStatus.FAILED else []
     entries = [
         {

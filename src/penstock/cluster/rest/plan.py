@@ -13,7 +13,7 @@ __all__ = ["plan_of"]
 
 
 def plan_of(graph: JobGraph, job_id: str) -> dict[str, Any]:
-    """The plan of a job graph: one node for each task."""
+    """Return the plan of a job graph, with one node for each task."""
     return {
         "plan": {
             "jid": job_id,

@@ -18,11 +18,11 @@ from penstock.cluster.rest.responses import RestError
 __all__ = ["LogFiles", "process_metrics"]
 
 _SHOWN_BYTES = 8 << 20
-"""The end of a log that is shown: no browser wants 500 MB."""
+"""The part at the end of a log to show, because logs may be too large for a browser."""
 
 
 class LogFiles:
-    """The log files of a process. Only names from the list are opened, so no path leads out of it."""
+    """The log files of a process. Only names from the list are opened, so that paths cannot escape."""
 
     def __init__(self, find: Callable[[], list[Path]] = list) -> None:
         self._find = find
@@ -39,14 +39,14 @@ class LogFiles:
         return {"logs": found}
 
     def read(self, name: str) -> Response:
-        """`GET .../logs/:name`, with secrets in addresses hidden."""
+        """`GET .../logs/:name`, without secrets in URLs."""
         path = self._files().get(name)
         if path is None:
             raise RestError(404, "File not found.")
         return _text(path)
 
     def newest(self) -> Response:
-        """`GET .../log` and `.../stdout`: the one file that matters most; empty if there is none."""
+        """`GET .../log` and `.../stdout`: the most recent file, or empty without one."""
         files = sorted(self._files().values(), key=lambda path: path.stat().st_mtime)
         return _text(files[-1]) if files else Response("", media_type="text/plain")
 
@@ -74,7 +74,7 @@ def process_metrics() -> dict[str, Any]:
 
 
 def _as_jvm_memory(used: int) -> dict[str, int]:
-    """The memory of a Python process under the names that boards for Flink ask for: all of it is heap."""
+    """Return the memory of a Python process under the names of dashboards for Flink, all as heap."""
     most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     sizes = {"Heap.Used": used, "Heap.Committed": used, "Heap.Max": most}
     unknown = ("NonHeap.Used", "NonHeap.Committed", "NonHeap.Max", "Metaspace.Used", "Metaspace.Max")

@@ -1,4 +1,4 @@
-"""`/jars`, also as `/programs`: uploading, listing, running and deleting programs."""
+"""`/jars`, also as `/programs`: upload, list, run and delete programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[list[str], Path], Started]
 
 
 def program_routes(store: ProgramStore, run: Run, address: Callable[[], str]) -> list[BaseRoute]:
-    """The endpoints over a store of programs; `run` starts `penstock run` with arguments and a log file."""
+    """Return the endpoints for a store of programs. `run` starts `penstock run` with arguments and a log file."""
     programs = _Programs(store, run, address)
     routes: list[BaseRoute] = []
     for prefix in ("", "/v1"):
@@ -110,7 +110,7 @@ def _listed(program: StoredProgram) -> Json:
 
 
 def run_arguments(program: StoredProgram, body: Json, query: dict[str, str]) -> list[str]:
-    """The command line of `penstock run` for a request; the body wins over the query.
+    """Return the command line of `penstock run` for a request. The body takes precedence over the query.
 
     >>> stored = StoredProgram("1_job.py", Path("/programs/1_job.py"), 0)
     >>> run_arguments(stored, {"parallelism": "4", "programArgs": "--topic 'my orders'"}, {})
@@ -129,7 +129,7 @@ def run_arguments(program: StoredProgram, body: Json, query: dict[str, str]) -> 
 
 
 def plan_arguments(program: StoredProgram, body: Json, query: dict[str, str]) -> list[str]:
-    """The part of the command line that `penstock plan` has, too: settings, the program and its arguments."""
+    """Return the part of the command line for `penstock plan`: settings, the program and its arguments."""
     arguments: list[str] = []
     parallelism = _given("parallelism", body, query)
     if parallelism not in {None, ""}:

@@ -1,4 +1,4 @@
-"""`/jobs/:jobid/rescales`: what Flink's dashboard shows for jobs that can change their parallelism."""
+"""`/jobs/:jobid/rescales`: the data of Flink's dashboard for jobs that can change their parallelism."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def rescales_overview(job: MonitoredJob) -> Json:
 
 
 def rescales_summary(job: MonitoredJob) -> Json:
-    """`GET .../rescales/summary`: how long rescalings took."""
+    """`GET .../rescales/summary`: the durations of rescalings."""
 
     def durations(*states: str) -> Json:
         summary = Summary()

@@ -1,4 +1,4 @@
-"""Answers and errors in Flink's form."""
+"""Responses and errors in Flink's form."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class RestError(Exception):
-    """A request that cannot be answered: the HTTP status, and what to tell the client."""
+    """Raised for a request that fails, with the HTTP status and the message for the client."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -39,13 +39,13 @@ class RestError(Exception):
 
 
 def json_response(content: Any, status: int = 200) -> Response:
-    """An answer as JSON; a number that is not one must be given as text (see :func:`not_a_number`)."""
+    """Return a JSON response. Convert NaN to text first (see :func:`not_a_number`)."""
     body = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return Response(body, status, media_type="application/json; charset=UTF-8")
 
 
 def not_a_number(value: float) -> float | str:
-    """JSON has no NaN: Flink writes the text.
+    """Return NaN as text, like Flink, because JSON has no NaN.
 
     >>> not_a_number(float("nan")), not_a_number(1.5)
     ('NaN', 1.5)
@@ -54,7 +54,7 @@ def not_a_number(value: float) -> float | str:
 
 
 def error_response(request: Request, error: Exception) -> Response:
-    """An error of the client's."""
+    """Return the response for an error of the client."""
     assert isinstance(error, RestError)
     response = json_response({"errors": [redact_text(str(error))]}, error.status)
     if error.status == 503:
@@ -63,35 +63,35 @@ def error_response(request: Request, error: Exception) -> Response:
 
 
 def server_error(request: Request, error: Exception) -> Response:
-    """An error of ours: the message, then the traceback, as Flink does."""
+    """Return the response for an internal error: the message and the traceback, as in Flink."""
     details = "".join(traceback.format_exception(error))
     texts = ["Internal server error.", f"<Exception on server side:\n{details}\nEnd of exception on server side>"]
     return json_response({"errors": [redact_text(text) for text in texts]}, 500)
 
 
 def bad_parameter(kind: str, label: str, text: str) -> RestError:
-    """A path or query parameter that cannot be understood, in Flink's words."""
+    """Return Flink's error for an invalid path or query parameter."""
     return RestError(
         400, f'Bad request, could not parse parameters: Cannot resolve {kind} parameter ({label}) from value "{text}".'
     )
 
 
 def parse_id(text: str, label: str) -> str:
-    """An id of 32 hexadecimal digits, in lower case."""
+    """Parse an id of 32 hexadecimal digits, in lower case."""
     if not _ID.fullmatch(text.lower()):
         raise bad_parameter("path", label, text)
     return text.lower()
 
 
 def parse_number(text: str, label: str) -> int:
-    """A number in a path, such as the index of a subtask."""
+    """Parse a number in a path, such as the index of a subtask."""
     if not (text.isascii() and text.isdigit()):
         raise bad_parameter("path", label, text)
     return int(text)
 
 
 async def read_body(request: Request) -> dict[str, Any]:
-    """The body as JSON; an empty one is `{}`."""
+    """Parse the body as JSON. An empty one is `{}`."""
     raw = await request.body()
     if not raw:
         return {}

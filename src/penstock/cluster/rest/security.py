@@ -1,4 +1,4 @@
-"""Protection of a service on loopback against the web pages that its user visits."""
+"""Protects a service on loopback against web pages that its user visits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BYTES = 100 * 1024 * 1024
 
 
 def host_names(host: str, settings: Mapping[str, str]) -> frozenset[str]:
-    """The names under which browsers may reach a service that listens on this host.
+    """Return the host names under which browsers may reach a service that listens on this host.
 
     >>> sorted(host_names("10.0.0.7", {"rest.address": "penstock.example.com"}))
     ['10.0.0.7', '127.0.0.1', '[::1]', 'localhost', 'penstock.example.com']
@@ -34,9 +34,9 @@ def host_names(host: str, settings: Mapping[str, str]) -> frozenset[str]:
 
 
 class BrowserGuard:
-    """Checks `Host` against DNS rebinding and refuses cross-site writes; adds headers to every answer.
+    """Checks `Host` against DNS rebinding, rejects cross-site writes, and adds headers to all responses.
 
-    :param most_bytes: how large a body may be, whether or not the client announces its length
+    :param most_bytes: the maximum size of a body, whether or not the client announces it
     """
 
     def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str], most_bytes: int = MOST_BYTES) -> None:
@@ -45,14 +45,14 @@ class BrowserGuard:
         self._most_bytes = most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         refusal, status = self._refusal(scope["method"], headers), 403
         length = headers.get(b"content-length", "0")
-        too_large = f"The body may have at most {self._most_bytes} bytes (rest.server.max-content-length)."
+        too_large = f"The body must have at most {self._most_bytes} bytes (rest.server.max-content-length)."
         if refusal is None and (not length.isdigit() or int(length) > self._most_bytes):
             refusal, status = too_large, 413
         received = 0
@@ -82,14 +82,14 @@ class BrowserGuard:
         if self._hosts and name not in self._hosts:
             return f"The host {name!r} is not one of this service's names."
         if method not in _READING and not self._is_of_our_pages(host, headers):
-            return "Requests that change something may not come from another site."
+            return "Requests from another site must not change anything."
         return None
 
     @staticmethod
     def _is_of_our_pages(host: str, headers: dict[bytes, str]) -> bool:
-        """Whether the browser says so; other clients say nothing.
+        """Whether the browser says that our page sent the request. Other clients send nothing.
 
-        A proxy in front may change `Host`, so that `Origin` decides only where a browser sends no `Sec-Fetch-Site`.
+        A proxy may change `Host`, so `Origin` only decides if a browser sends no `Sec-Fetch-Site`.
         """
         site = headers.get(b"sec-fetch-site")
         if site is not None:

@@ -1,4 +1,4 @@
-"""`/penstock/...`: what Flink's API lacks: the state of one key, the contents of savepoints."""
+"""`/penstock/...`, which Flink's API lacks: the state of one key, and the contents of savepoints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def state_of_key(job: MonitoredJob, operator: str, state: str, key: str | None) 
 
 
 def states(job: MonitoredJob) -> Json:
-    """`GET /penstock/jobs/:jobid/state`: the operators with keyed state, their states and the bytes of them."""
+    """`GET /penstock/jobs/:jobid/state`: the operators with keyed state, and the sizes of their states."""
     found = _answer(job.life.queries.scan())
     return {
         "operators": [
@@ -101,7 +101,7 @@ def _operator(job: MonitoredJob, operator: str) -> tuple[JobVertex, str, str]:
 
 
 def savepoint_contents(path: str | None) -> Json:
-    """`GET /penstock/savepoint?path=P`: the operators of a savepoint, their states and the sizes of them."""
+    """`GET /penstock/savepoint?path=P`: the operators of a savepoint, and the sizes of their states."""
     if not path:
         raise RestError(400, "The query parameter path is missing.")
     try:

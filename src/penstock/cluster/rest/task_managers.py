@@ -1,4 +1,4 @@
-"""`/taskmanagers`: the workers, their memory, and which jobs have tasks there."""
+"""`/taskmanagers`: the workers, their memory, and their jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEMORY_METRICS = (
 
 
 def task_managers(workers: Workers, jobs: list[MonitoredJob]) -> Json:
-    """`GET /taskmanagers`: one per Spark executor."""
+    """`GET /taskmanagers`, one for each Spark executor."""
     return {"taskmanagers": [_task_manager(worker, _assigned(worker, workers, jobs)) for worker in workers.all()]}
 
 
@@ -62,7 +62,7 @@ def worker_metrics(worker: Worker) -> dict[str, Any]:
 
 
 def _assigned(worker: Worker, workers: Workers, jobs: list[MonitoredJob]) -> list[tuple[MonitoredJob, list[int]]]:
-    """How many tasks each running job has in each of its slots there: a slot holds one subtask of every task."""
+    """Return how many tasks each running job has in each slot there. A slot has one subtask of each task."""
     found = []
     for job in jobs:
         if job.status is JobStatus.RUNNING:
@@ -75,7 +75,7 @@ def _assigned(worker: Worker, workers: Workers, jobs: list[MonitoredJob]) -> lis
 
 
 def _task_manager(worker: Worker, assigned: list[tuple[MonitoredJob, list[int]]]) -> Json:
-    """Spark divides cores, not slots, so that jobs may have more subtasks than there are slots."""
+    """Return a worker. Spark assigns cores, not slots, so jobs may have more subtasks than slots."""
     slots = [tasks for _, of_job in assigned for tasks in of_job]
     free = max(0, worker.cores - len(slots))
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if worker.is_driver else worker.memory_bytes

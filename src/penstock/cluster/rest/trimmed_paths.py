@@ -1,4 +1,4 @@
-"""Slashes at the ends of a path mean nothing in Flink: `/jobs/` is `/jobs`."""
+"""Ignores slashes at the ends of a path, as in Flink: `/jobs/` is `/jobs`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["TrimmedPaths"]
 
 
 class TrimmedPaths:
-    """Removes the slashes before anything else looks at the path, so that no redirect is needed."""
+    """Removes the slashes before routing, so that no redirect is needed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] == "http":
             scope = {**scope, "path": "/" + scope["path"].strip("/")}
         await self._app(scope, receive, send)

@@ -55,7 +55,7 @@ def subtask_details(job: MonitoredJob, vertex: JobVertex, index: int, workers: W
 
 
 def _status_durations(job: MonitoredJob, now: int) -> Json:
-    """Return how long the subtask was in each state; -1 for states it was never in."""
+    """Return how long the subtask was in each state, or -1 for states it was never in."""
     durations = dict.fromkeys(("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING"), -1)
     began = job.running_since
     if began >= 0:
@@ -65,7 +65,7 @@ def _status_durations(job: MonitoredJob, now: int) -> Json:
 
 
 def aggregated(subtasks: list[Json]) -> Json:
-    """Minimum, maximum, quartiles and so on over the subtasks of a task."""
+    """Return minimum, maximum, quartiles and so on over the subtasks of a task."""
     metrics = {name: _spread([subtask["metrics"][name] for subtask in subtasks]) for name in _AGGREGATED}
     states = subtasks[0]["status-duration"] if subtasks else {}
     durations = {state: _spread([subtask["status-duration"][state] for subtask in subtasks]) for state in states}
@@ -88,7 +88,7 @@ def _spread(values: list[Any]) -> Json:
 
 
 def _percentile(numbers: list[int], percent: float) -> int:
-    """The estimate that Flink's statistics library makes.
+    """Return the estimate of Flink's statistics library.
 
     >>> [_percentile([1, 2, 4, 10], percent) for percent in (25, 50, 95)]
     [1, 3, 10]
@@ -153,7 +153,7 @@ def vertex_workers(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Js
 
 
 def watermarks(job: MonitoredJob, vertex: JobVertex) -> list[Json]:
-    """`GET .../watermarks`: 19 digits as text, because browsers round numbers; a source has no input."""
+    """`GET .../watermarks`: with 19 digits as text, because browsers round numbers. A source has no input."""
     if vertex.is_source:
         return []
     known = job.subtasks(vertex)
@@ -167,7 +167,7 @@ def watermarks(job: MonitoredJob, vertex: JobVertex) -> list[Json]:
 
 
 def accumulators(vertex: JobVertex) -> Json:
-    """`GET .../accumulators`: metrics have taken the place of accumulators."""
+    """`GET .../accumulators`: metrics replace accumulators."""
     return {"id": vertex_hex(vertex), "user-accumulators": []}
 
 
@@ -223,7 +223,7 @@ def _level(ratio: float) -> str:
 
 
 def check_subtask(vertex: JobVertex, text: str) -> int:
-    """The index of a subtask, as it stands in a path."""
+    """Parse the index of a subtask in a path."""
     index = parse_number(text, "subtaskindex")
     if index >= vertex.parallelism:
         raise RestError(404, f"Invalid subtask index for vertex {vertex_hex(vertex)}: {text}")
@@ -231,6 +231,6 @@ def check_subtask(vertex: JobVertex, text: str) -> int:
 
 
 def check_attempt(job: MonitoredJob, text: str) -> None:
-    """Only the current attempt of a subtask is known."""
+    """Reject all attempts of a subtask except the current one, which is the only known one."""
     if parse_number(text, "attempt") != job.progress.restarts:
         raise RestError(404, f"Attempt {text} not found: the current attempt is {job.progress.restarts}")
