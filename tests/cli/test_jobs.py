@@ -156,7 +156,7 @@ def test_stop_is_the_end_with_a_savepoint(jobs, capsys, options, drain):
     assert "Path: /saved/savepoint-2\n" in printed
     assert ("run -d -s /saved/savepoint-2 /programs/job.py" in printed) is not drain
     assert main(["stop", "e"]) == 1
-    assert "does not run any more: FINISHED" in capsys.readouterr().err
+    assert "is no longer running: FINISHED" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_job_that_has_ended_since_it_was_looked_up_does_not_run_any_more(
 
     monkeypatch.setattr("penstock.cli.jobs.ask", ended_meanwhile)
     assert main(command) == 1
-    assert capsys.readouterr().err.endswith("does not run any more: FINISHED\n")
+    assert capsys.readouterr().err.endswith("is no longer running: FINISHED\n")
     JobRecords().write(record)
     assert main(["status", "8"]) == 0
     assert "status    FINISHED\n" in capsys.readouterr().out
@@ -241,11 +241,11 @@ def test_an_id_that_nobody_or_that_several_have_is_refused(jobs, capsys):
     jobs(Client("12" + "0" * 30))
     jobs(Client("13" + "0" * 30))
     assert main(["cancel", "1"]) == 1
-    assert "the ids of several jobs begin with '1'" in capsys.readouterr().err
+    assert "the ids of several jobs start with '1'" in capsys.readouterr().err
     assert main(["cancel", "9"]) == 1
     assert "there is no job '9'" in capsys.readouterr().err
     assert main(["savepoint"]) == 1
-    assert "which job?" in capsys.readouterr().err
+    assert "missing job id" in capsys.readouterr().err
 
 
 def test_a_job_whose_process_was_killed_is_lost(jobs, tmp_path, capsys):
@@ -256,7 +256,7 @@ def test_a_job_whose_process_was_killed_is_lost(jobs, tmp_path, capsys):
     (found,) = JobRecords().all()
     assert found.status == "LOST"
     assert main(["stop", "a"]) == 1
-    assert "does not run any more: LOST" in capsys.readouterr().err
+    assert "is no longer running: LOST" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_what_cannot_be_shown_is_said(program, job, tmp_path, capsys):
     assert main(["plan", str(program("print('no job')"))]) == 1
     assert "without calling execute()" in capsys.readouterr().err
     assert main(["plan", "-o", "plan.png", job]) == 1
-    assert "cannot tell the format of plan.png" in capsys.readouterr().err
+    assert "cannot derive the format from plan.png" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_said(job, tmp_path, capsys):

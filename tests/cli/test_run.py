@@ -99,7 +99,7 @@ def test_the_exit_code_is_the_programs(program, text, code, capsys):
 
 def test_a_missing_file_and_a_wrong_setting_are_said(program, capsys):
     assert main(["run", "no_such_job.py"]) == 1
-    assert capsys.readouterr().err == "error: there is no file 'no_such_job.py'\n"
+    assert capsys.readouterr().err == "error: the file 'no_such_job.py' does not exist\n"
     assert main(["run", "-D", "nonsense", str(program(SUM))]) == 1
     assert capsys.readouterr().err == "error: -D needs KEY=VALUE, got 'nonsense'\n"
 
@@ -253,7 +253,7 @@ def test_detached_a_place_for_the_output_that_is_none_is_said(program, tmp_path,
     assert main(["run", "-d", "--log", str(tmp_path / "none" / "job.log"), str(program(SUM))]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: cannot write the program's output: ")
-    assert error.endswith("--log FILE names another place\n")
+    assert error.endswith("use --log FILE for another place\n")
 
 
 @pytest.mark.spark

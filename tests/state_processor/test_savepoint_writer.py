@@ -255,7 +255,7 @@ def test_what_is_no_bootstrap_is_refused_at_once():
 def test_an_iterator_is_not_taken_for_the_elements_that_are_left_in_it(tmp_path):
     writer = SavepointWriter.new_savepoint().with_operator("totals", filled(iter([("a", 1)])))
     writer.write(str(tmp_path / "first"))
-    with pytest.raises(SavepointError, match="operator 'totals' came from an iterator, which was read by an earlier"):
+    with pytest.raises(SavepointError, match="operator 'totals' come from an iterator that an earlier"):
         writer.write(str(tmp_path / "second"))
     again = SavepointWriter.new_savepoint().with_operator("totals", filled([("a", 1)]))
     for name in ("third", "fourth"):

@@ -90,7 +90,7 @@ def test_functions_are_closed():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: given(lambda stream: None), r"given\(\) takes a function that returns a stream, it returned None"),
+        (lambda: given(lambda stream: None), r"given\(\) takes a function that returns a stream, but it returned None"),
         (lambda: given(5), r"given\(\) takes a function from a stream to a stream, got 5"),
         (lambda: given(per_minute).at("2 s").at("1 s"), "event time cannot go back from 2000 ms to 1000 ms; to send a"),
         (lambda: given(per_minute).at("noon"), "'noon' is not a point in time: write for example '90 s'"),

@@ -22,7 +22,7 @@ _IN_YARN = "CONTAINER_ID"
 
 
 class _OwnRecords:
-    """The records of this process only."""
+    """The job records of this process only."""
 
     def __init__(self) -> None:
         self._records = JobRecords()

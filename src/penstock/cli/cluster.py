@@ -74,7 +74,7 @@ def start(options: argparse.Namespace) -> int:
     url = _wait_until_it_answers(service, directory, process, log)
     if options.host not in {"127.0.0.1", "localhost", "::1"} and "penstock.security.auth=token" not in options.settings:
         print(
-            f"warning: {options.host} can be reached from other machines, and there is no password: anyone "
+            f"warning: {options.host} is reachable from other machines without a password: anyone "
             "there can see and stop jobs (penstock.security.auth=token)",
             file=sys.stderr,
         )
@@ -87,7 +87,7 @@ def _start_spark(options: argparse.Namespace, directory: Path) -> None:
     from penstock.cluster.standalone import start_spark
 
     if options.master:
-        raise InvalidProgramError("--workers starts a Spark on this machine: leave --master out")
+        raise InvalidProgramError("--workers starts a Spark on this machine: remove --master")
     spark = start_spark(directory, options.workers)
     options.master = spark.master
     print(f"Spark is running: {spark.master} ({options.workers} workers), {spark.web}")

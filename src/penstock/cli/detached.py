@@ -23,13 +23,13 @@ def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
         started = start_program(_same_options(options), log)
     except OSError as error:
         raise InvalidProgramError(
-            f"cannot write the program's output: {error}; --log FILE names another place"
+            f"cannot write the program's output: {error}; use --log FILE for another place"
         ) from None
     progress.erase()
     if started.job_id is not None:
         print(f"Job {started.job_id} runs in process {started.process}.\nOutput: {log}")
         short = started.job_id[:_SHORT_ID]
-        print(f"penstock status|savepoint|stop|cancel {short} asks and tells it; penstock list shows all.")
+        print(f"penstock status|savepoint|stop|cancel {short} control it; penstock list shows all.")
         return 0
     if started.exit_code == 0:
         print(f"The program ended without starting a job. Output: {log}")

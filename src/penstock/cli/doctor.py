@@ -27,9 +27,9 @@ _ENOUGH_MEMORY = 2 * _GIB
 _ENOUGH_DISK = 1 * _GIB
 _OLDEST_PYTHON = (3, 11)
 _SHOWN_LINES = 12
-_ASK_SPARK = "PENSTOCK_DEBUG=1 penstock doctor --run shows all that Spark says"
+_ASK_SPARK = "PENSTOCK_DEBUG=1 penstock doctor --run shows all output of Spark"
 # Observed when the Python process of the streaming source took 13 seconds to start.
-_TOO_BUSY = "this machine is too busy: Spark waits only some seconds for a Python process; try again when it is idle"
+_TOO_BUSY = "this machine is too busy: Spark waits only a few seconds for a Python process; try again when it is idle"
 
 _PACKAGES = ("pyspark", "pyarrow", "protobuf", "cloudpickle")
 
@@ -138,7 +138,7 @@ def _python() -> Finding:
     if sys.version_info >= _OLDEST_PYTHON:
         return Finding("Python", "ok", text)
     return Finding(
-        "Python", "missing", text, "Penstock needs 3.11 or newer: make an environment with one (uv venv -p 3.11)"
+        "Python", "missing", text, "Penstock needs 3.11 or newer: create an environment with one (uv venv -p 3.11)"
     )
 
 

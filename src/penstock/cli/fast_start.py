@@ -19,9 +19,9 @@ def main() -> int:
     """Create an archive of the classes that Spark uses, unless it exists."""
     ensure_java_home()
     if archive_path().exists():
-        print(f"nothing to do: {archive_path()} is there")
+        print(f"nothing to do: {archive_path()} exists")
         return 0
-    print("making an archive of Spark's classes (about a minute) ...", flush=True)
+    print("creating an archive of Spark's classes (about a minute) ...", flush=True)
     start = time.monotonic()
     path = make_archive(_run_a_job)
     print(f"{path}: {path.stat().st_size >> 20} MB, {time.monotonic() - start:.0f} s")

@@ -126,7 +126,7 @@ class JobRecords:
             return found[0]
         if found:
             names = ", ".join(record.job_id for record in found)
-            raise InvalidProgramError(f"the ids of several jobs begin with '{job_id}': {names}")
+            raise InvalidProgramError(f"the ids of several jobs start with '{job_id}': {names}")
         raise InvalidProgramError(f"there is no job '{job_id}' on this machine; penstock list -a shows all")
 
     def forget_old(self) -> None:

@@ -84,7 +84,7 @@ class JobServer:
         result.add_done_callback(lambda done: self._ended(record, client, done))
 
     def close(self) -> None:
-        """Stop accepting requests, after answering the pending ones and recording how jobs have ended."""
+        """Stop accepting requests, after answering the pending ones and recording how jobs ended."""
         for result, recorded in self._recorded.items():
             if result.done():
                 recorded.wait(_RECORD_SECONDS)

@@ -73,7 +73,7 @@ def savepoint(options: argparse.Namespace) -> int:
     if options.dispose:
         return _dispose(options.dispose)
     if options.job is None:
-        raise InvalidProgramError("which job? penstock savepoint JOB [DIRECTORY]; penstock list shows them")
+        raise InvalidProgramError("missing job id: use penstock savepoint JOB [DIRECTORY]; penstock list shows the ids")
     record = _running(options.job)
     print(f"Triggering a savepoint of job {record.job_id} ...", flush=True)
     path = _tell(record, "savepoint", directory=_as_typed(options.directory))
@@ -82,7 +82,7 @@ def savepoint(options: argparse.Namespace) -> int:
 
 
 def stop(options: argparse.Namespace) -> int:
-    """End a job with a savepoint."""
+    """Stop a job with a savepoint."""
     record = _running(options.job)
     print(f"Stopping job {record.job_id} with a savepoint ...", flush=True)
     path = _tell(record, "stop", drain=options.drain, directory=_as_typed(options.savepoint_path))
@@ -137,7 +137,7 @@ def _running(job: str) -> JobRecord:
 
 
 def _over(record: JobRecord) -> InvalidProgramError:
-    return InvalidProgramError(f"job {record.job_id} ({record.name}) does not run any more: {record.status}")
+    return InvalidProgramError(f"job {record.job_id} ({record.name}) is no longer running: {record.status}")
 
 
 def _tell(record: JobRecord, do: str, **details: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``penstock plan``: shows what a program would run, without running it."""
+"""``penstock plan``: shows show what a program would run, without running it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BY_SUFFIX = {".txt": "text", ".json": "json", ".svg": "svg", ".mmd": "mermaid",
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Run the program up to its first execute(), and show the job."""
+    """Run the program up to its first execute() and show the job."""
     form = options.format or _form_of(options)
     found = capture_job(options.program, options.arguments, configuration(options), options.entry)
     if isinstance(found, int):
@@ -55,5 +55,5 @@ def _form_of(options: argparse.Namespace) -> str:
     suffix = options.output.suffix.lower()
     if suffix not in _BY_SUFFIX:
         known = ", ".join(_BY_SUFFIX)
-        raise InvalidProgramError(f"cannot tell the format of {options.output}: name it {known}, or give --format")
+        raise InvalidProgramError(f"cannot derive the format from {options.output}: name it {known}, or use --format")
     return _BY_SUFFIX[suffix]

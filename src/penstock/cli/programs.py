@@ -45,7 +45,7 @@ def configuration(options: argparse.Namespace) -> Configuration:
     files = [options.py_files] if options.py_files else []
     program = getattr(options, "program", None)
     if program is not None and program.suffix.lower() in _ARCHIVES:
-        files.append(str(program.resolve()))  # functions are defined in its modules
+        files.append(str(program.resolve()))  # its modules define functions
     if files:
         result.set_string("python.files", ",".join(files))
     return result
@@ -56,7 +56,7 @@ def check_program(path: Path) -> None:
     if path.is_dir():
         raise InvalidProgramError(f"'{path}' is a directory: name a Python file in it")
     if not path.is_file():
-        raise InvalidProgramError(f"there is no file '{path}'")
+        raise InvalidProgramError(f"the file '{path}' does not exist")
 
 
 def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults, entry: str | None = None) -> int:

@@ -40,7 +40,7 @@ class RestClient:
     def __init__(self, address: str) -> None:
         url = address if "://" in address else f"http://{address}"
         if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
-            raise InvalidProgramError(f"-m takes host:port or an http(s) address, not '{address}'")
+            raise InvalidProgramError(f"-m takes host:port or an http(s) URL, not '{address}'")
         self.url = url.rstrip("/")
         self._context = client_context() if self.url.startswith("https:") else None
 
@@ -138,14 +138,14 @@ def savepoint(options: argparse.Namespace) -> int:
         print(f"Savepoint {options.dispose} disposed.")
         return 0
     if options.job is None:
-        raise InvalidProgramError("which job? penstock savepoint JOB [DIRECTORY]; penstock list shows them")
+        raise InvalidProgramError("missing job id: use penstock savepoint JOB [DIRECTORY]; penstock list shows the ids")
     body = {"target-directory": options.directory} if options.directory else {}
     _with_savepoint(client, client.find(options.job)["jid"], "savepoints", body)
     return 0
 
 
 def stop(options: argparse.Namespace) -> int:
-    """End a job with a savepoint."""
+    """Stop a job with a savepoint."""
     client = RestClient(options.jobmanager)
     body: Json = {"drain": options.drain}
     if options.savepoint_path:
@@ -187,7 +187,7 @@ def rescale(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Upload a program, start it, and wait for its end unless detached. Ctrl-C leaves the job running."""
+    """Upload a program, start it, and, unless detached, wait for its end. Ctrl-C leaves the job running."""
     client = RestClient(options.jobmanager)
     check_program(options.program)
     settings = dict(setting.split("=", 1) for setting in options.settings)
@@ -226,7 +226,7 @@ def run(options: argparse.Namespace) -> int:
             client.send("PATCH", f"/jobs/{job}?mode=cancel")
             print(f"\nCancelled job {job}.")
             return 1
-        print(f"\nDetached: job {job} runs on. (penstock cancel -m {options.jobmanager} {job})")
+        print(f"\nDetached: job {job} continues. (penstock cancel -m {options.jobmanager} {job})")
         return 0
     print(f"Job {job}: {state}")
     return 0 if state == "FINISHED" else 1
@@ -257,7 +257,7 @@ def packed(files: Iterable[str]) -> Iterator[Path]:
                 yield path
                 continue
             if not path.exists():
-                raise InvalidProgramError(f"there is no file '{path}' (--py-files)")
+                raise InvalidProgramError(f"the file '{path}' does not exist (--py-files)")
             archive = Path(place) / f"files-{number}.zip"
             with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
                 members = [path] if path.is_file() else sorted(path.rglob("*.py"))

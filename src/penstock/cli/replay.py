@@ -27,9 +27,9 @@ def replay(options: argparse.Namespace) -> int:
     record = JobRecords().find(options.job)
     command = record.command
     if command is None:
-        raise InvalidProgramError(f"job {record.job_id} was started without a command line that could be repeated")
+        raise InvalidProgramError(f"job {record.job_id} was started without a repeatable command line")
     if not Path(command.directory).is_dir():
-        raise InvalidProgramError(f"the directory in which the job was started is gone: {command.directory}")
+        raise InvalidProgramError(f"the directory in which the job was started no longer exists: {command.directory}")
     with chdir(command.directory):
         job = _job_of(record)
         if isinstance(job, int):

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, *listeners: Callable[[JobClient], None]) ->
     """Run the program and wait for its end, or with -d until it runs."""
     check_program(options.program)
     if options.ui and options.detached:
-        raise InvalidProgramError("--ui serves the dashboard as long as this command runs: with -d, use penstock ui")
+        raise InvalidProgramError("--ui serves the dashboard while this command runs: with -d, use penstock ui")
     defaults = ExecutionDefaults(configuration(options))
     if options.master:
         defaults.configuration.set_string("spark.master", options.master)

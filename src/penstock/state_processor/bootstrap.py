@@ -202,8 +202,8 @@ class Bootstrap:
             elements = iter(self._data)
             if elements is self._data and self._read:  # the rest of an iterator is not the state
                 raise SavepointError(
-                    f"the elements for operator '{uid}' came from an iterator, which was read by an earlier write(): "
-                    "give bootstrap_with() a list, or a new iterator"
+                    f"the elements for operator '{uid}' come from an iterator that an earlier write() has read: "
+                    "pass bootstrap_with() a list, or a new iterator"
                 )
             self._read = True
             return [filler.fill(0, 1, elements)]

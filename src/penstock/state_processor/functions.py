@@ -25,11 +25,11 @@ class KeyedStateReaderFunction(Function, ABC):
 
         @abstractmethod
         def registered_event_time_timers(self) -> list[int]:
-            """The key's event-time timers, earliest first."""
+            """Return the key's event-time timers, earliest first."""
 
         @abstractmethod
         def registered_processing_time_timers(self) -> list[int]:
-            """The key's processing-time timers, earliest first."""
+            """Return the key's processing-time timers, earliest first."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Request states."""

@@ -82,7 +82,7 @@ class SavepointReader:
         return _portion(self.location, operator, None, "windows", name or CONTENTS_STATE)
 
     def read_timers(self, uid: str) -> Iterator[tuple[Any, str, int, Any]]:
-        """Yield ``(key, EVENT_TIME or PROCESSING_TIME, timestamp, namespace)`` of all timers."""
+        """Yield Read ``(key, EVENT_TIME or PROCESSING_TIME, timestamp, namespace)`` of all timers."""
         return _portion(self.location, self.manifest.find(uid), None, "timers", None)
 
     def _check_kind(self, operator: OperatorManifest, name: str, *, of_windows: bool) -> None:
@@ -227,7 +227,7 @@ class _KeyContext(KeyedStateReaderFunction.Context):
 
 
 def read_with(location: str, operator: OperatorManifest, function: KeyedStateReaderFunction) -> Iterator[Any]:
-    """Call a reader function for every key."""
+    """Call a reader function for each key."""
     layout = [(state["name"], state["kind"]) for state in operator.keyed_states]
     types = {state["name"]: state["type"] for state in operator.keyed_states if state["type"] is not None}
     backend = KeyedStateBackend(

@@ -79,7 +79,7 @@ class SavepointWriter:
         return self
 
     def remove_source(self, uid: str) -> SavepointWriter:
-        """Drop the position of a source: it starts from the beginning."""
+        """Remove the position of a source, which then starts from the beginning."""
         del self._manifest.sources[self._manifest.find_source(uid)]
         return self
 

@@ -40,7 +40,7 @@ from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
 from penstock.testing.python_files import add_python_files, add_requirements, unpack_archives
 
 _RECEIVING_SECONDS = 0.005
-_ENDLESS_BATCH = 10_000  # records of a source that never ends
+_ENDLESS_BATCH = 10_000  # records per batch of an unbounded source
 _ALL = 1 << 60
 
 
@@ -177,7 +177,7 @@ class MiniClusterJob:
         raise NotImplementedError
 
     def _start_tasks(self, job: bytes, offset: Offset, storage: MemoryCheckpointStorage) -> None:
-        """For an engine with steps: start it."""
+        """Start the tasks of an engine with steps."""
         raise NotImplementedError
 
     def _new_sources(

@@ -1,4 +1,4 @@
-"""The fixtures that pytest finds where Penstock is installed."""
+"""The pytest fixtures of Penstock."""
 
 from __future__ import annotations
 

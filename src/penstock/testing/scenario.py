@@ -1,4 +1,4 @@
-"""``given(pipeline).receive(...).at(time).expect(...)``: a part of a job, step by step in event time.
+"""``given(pipeline).receive(...).at(time).expect(...)``: test a part of a job step by step in event time.
 
 >>> from penstock.core.window.shorthand import tumbling
 >>> per_minute = lambda clicks: clicks.key_by(0).window(tumbling(minutes=1)).count()
@@ -46,7 +46,9 @@ class Scenario:
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
         result: Any = pipeline(env.from_source(self._steps, source_name="given"))
         if not isinstance(result, DataStream):
-            raise InvalidProgramError(f"given() takes a function that returns a stream, it returned {shorten(result)}")
+            raise InvalidProgramError(
+                f"given() takes a function that returns a stream, but it returned {shorten(result)}"
+            )
         result.sink_to(self._sink)
         self._job = cluster.start(list(env.sinks), env.job_settings(None))
         self._close = weakref.finalize(self, _close, self._job, self._sink)

@@ -103,7 +103,7 @@ class SparkCluster(TemporaryServer):
             self._wait(lambda: self.registered > before, worker)
         return worker
 
-    # -- what there is, and its end -----------------------------------------------------------------------------
+    # -- processes of the cluster -------------------------------------------------------------------------------
 
     @property
     def registered(self) -> int:

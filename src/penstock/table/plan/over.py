@@ -80,7 +80,7 @@ class _Columns:
 def _call(over: ast.Over, binder: Binder, scope: Scope, columns: _Columns) -> AggregateSpec:
     call = over.call
     if not isinstance(call, (ast.FunctionCall, ast.UserFunctionCall)):
-        raise ValidationException("OVER needs a function in front of it")
+        raise ValidationException("OVER needs a function before it")
     arguments = [binder.bind(one, scope) for one in call.arguments if not isinstance(one, ast.Star)]
     places = tuple(columns.place(one) for one in arguments)
     if isinstance(call, ast.UserFunctionCall):

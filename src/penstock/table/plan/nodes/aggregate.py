@@ -33,16 +33,16 @@ class AggregateRel(SingleInputRel):
     """How long the state is kept, in milliseconds; None is the option `table.exec.state.ttl`."""
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Results are updated; groups vanish only if rows are taken away."""
+        """Results are updated. Groups are deleted only if the input retracts rows."""
         updates = bool(self.calls) or not inputs[0].insert_only
         return Changelog(updates=updates, deletes=not inputs[0].insert_only)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The accumulators must give up the row that an update replaces."""
+        """The accumulators must retract the row that an update replaces."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """The group."""
+        """The key is the group."""
         return frozenset({frozenset(range(len(self.keys)))})
 
     def describe(self) -> str:
@@ -52,7 +52,7 @@ class AggregateRel(SingleInputRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ExpandRel(SingleInputRel):
-    """Several projections of every row: one for each grouping set (T57)."""
+    """Several projections of each row: one for each grouping set (T57)."""
 
     projections: tuple[tuple[Expr, ...], ...]
 
@@ -67,9 +67,9 @@ class WindowSpec:
     kind: str  # TUMBLE, HOP, CUMULATE, SESSION
     time_column: int
     size: int
-    slide: int = 0  # of HOP, step of CUMULATE
+    slide: int = 0  # for HOP; the step of CUMULATE
     offset: int = 0
-    partition: tuple[int, ...] = ()  # of SESSION
+    partition: tuple[int, ...] = ()  # for SESSION
 
     def describe(self) -> str:
         return f"{self.kind}(size=[{self.size} ms])"
@@ -77,7 +77,7 @@ class WindowSpec:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WindowTableFunctionRel(SingleInputRel):
-    """Rows with window_start, window_end and window_time after their columns, once for each of their windows (T60)."""
+    """Adds window_start, window_end and window_time to rows, once for each window of a row (T60)."""
 
     window: WindowSpec
 
@@ -89,7 +89,7 @@ class WindowTableFunctionRel(SingleInputRel):
 class WindowAggregateRel(SingleInputRel):
     """GROUP BY with window_start and window_end among the keys: one row for each window and key at its end (T62).
 
-    Output: keys, then results. The rows of the input carry their windows.
+    The output is keys, then results. The rows of the input contain their windows.
     """
 
     keys: tuple[int, ...]
@@ -100,11 +100,11 @@ class WindowAggregateRel(SingleInputRel):
         return INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The accumulators must give up the row that an update replaces."""
+        """The accumulators must retract the row that an update replaces."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """The window and the group."""
+        """The key is the window and the group."""
         return frozenset({frozenset(range(len(self.keys)))})
 
     def describe(self) -> str:

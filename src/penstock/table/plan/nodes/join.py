@@ -27,14 +27,14 @@ class JoinRel(Rel):
 
     @property
     def inputs(self) -> Sequence[Rel]:
-        """Left, right."""
+        """Return the left and the right input."""
         return self.left, self.right
 
     def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
         return replace(self, left=inputs[0], right=inputs[1])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Rows without partner come and go."""
+        """Padded rows of outer joins are retracted when a match arrives."""
         left, right = inputs
         match self.kind:
             case "INNER":
@@ -45,14 +45,14 @@ class JoinRel(Rel):
         return Changelog(updates=False, deletes=True)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """Both sides count their rows, so an update must say which row it replaces."""
+        """Both sides count their rows, so an update must include the row that it replaces."""
         return [one.updates for one in inputs]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """A key of the left side and one of the right side together; one alone if it has at most one partner.
+        """A key of the left and one of the right side together, or one alone if its rows have at most one match.
 
-        A key without the columns of the equality is none any more: its row moves to another task when these change,
-        and what the two tasks emit has no order (T17).
+        A key must include the columns of the equality. Otherwise, when these change, its row moves to another task, and
+        the output of the two tasks has no order (T17).
         """
         if self.kind in (SEMI, ANTI):
             return inputs[0]
@@ -81,7 +81,7 @@ class JoinRel(Rel):
 
 
 def equal_columns(condition: Expr, left_width: int) -> list[tuple[int, int]]:
-    """Plain columns of both sides that a condition joined by AND sets equal."""
+    """Return the plain columns of both sides that a condition of an AND requires to be equal."""
     if isinstance(condition, Call) and condition.function == "AND":
         return [pair for operand in condition.operands for pair in equal_columns(operand, left_width)]
     if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):

@@ -14,7 +14,7 @@ from penstock.table.plan.nodes.rank import SortKey
 
 @dataclass(frozen=True, slots=True)
 class PatternTerm:
-    """A variable of a pattern and how often it comes; ``high`` None is without limit."""
+    """A variable of a pattern and its number of repetitions. ``high`` is None for no limit."""
 
     variable: str
     low: int
@@ -26,7 +26,7 @@ class PatternTerm:
 class MatchCondition:
     """The condition on a row: a Boolean column of the input, or an expression.
 
-    The expression is over the columns of the input and, after them, over values of rows that were matched before.
+    The expression is over the columns of the input, followed by values of previously matched rows.
     """
 
     flag: int | None
@@ -36,7 +36,7 @@ class MatchCondition:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MatchRel(SingleInputRel):
-    """Rows in which a pattern was found: partition keys, then the values that measures read (T90 to T93)."""
+    """The matches of a pattern: partition keys, then the values for measures (T90 to T93)."""
 
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]

@@ -1,4 +1,4 @@
-"""Upserts by key made complete."""
+"""Completes upserts by key."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from penstock.table.plan.nodes.base import ALL_CHANGES, Changelog, SingleInputRe
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChangelogNormalizeRel(SingleInputRel):
-    """The changes of a source that sends upserts, with the rows that they replace (T112)."""
+    """Adds the replaced rows to the changes of a source that emits upserts (T112)."""
 
     keys: tuple[int, ...]
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Everything."""
+        """All row kinds."""
         return ALL_CHANGES
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """State knows the replaced rows."""
+        """The replaced rows are in the state."""
         return [False]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """The key."""
+        """The key of the upserts."""
         return frozenset({frozenset(self.keys)})
 
     def describe(self) -> str:

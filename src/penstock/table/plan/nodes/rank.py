@@ -20,9 +20,9 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class FrameSpec:
-    """Rows of an OVER window: ``preceding`` rows or milliseconds in front of the current row; None is all of them.
+    """Rows of an OVER window. ``preceding`` is rows or milliseconds before the current row, or None for all.
 
-    ``following`` is rows after the current one, None is all of them.
+    ``following`` is rows after the current one, or None for all.
     """
 
     rows: bool
@@ -43,7 +43,7 @@ class OverSpec:
 class OverRel(SingleInputRel):
     """Functions over a window of rows: the input's columns, then the results (T80 to T82).
 
-    A filter on ROW_NUMBER above it makes a :class:`RankRel` of it; see plan/rank_rules.py.
+    A filter on ROW_NUMBER above it converts it to a :class:`RankRel`; see plan/rank_rules.py.
     """
 
     window: OverSpec
@@ -56,11 +56,11 @@ class OverRel(SingleInputRel):
         return bool(order) and self.input.fields[order[0].column].time is not None
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """By time, results are final; else rows that sort after a new one are updated (T81)."""
+        """By time, results are final. Otherwise, rows that sort after a new one are updated (T81)."""
         return inputs[0] if self.by_time else Changelog(updates=True, deletes=not inputs[0].insert_only)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The replaced row occupies a place of its own."""
+        """The replaced row takes a position of its own."""
         return [inputs[0].updates]
 
     def describe(self) -> str:
@@ -69,7 +69,7 @@ class OverRel(SingleInputRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RankRel(SingleInputRel):
-    """Top-N: rows from rank ``start`` to ``end`` of each partition; ranks come last, if wanted (T83 to T85)."""
+    """Top-N: rows from rank ``start`` to ``end`` of each partition, optionally with the rank at the end (T83 to T85)."""
 
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
@@ -78,15 +78,15 @@ class RankRel(SingleInputRel):
     with_rank: bool
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Rows move and fall out. Without rank numbers a row that is replaced is deleted (T84)."""
+        """Rows change rank and are removed. Without rank numbers, a replaced row is deleted (T84)."""
         return Changelog(updates=self.with_rank, deletes=True)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The replaced row occupies a rank of its own."""
+        """The replaced row takes a rank of its own."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Partition and rank; without rank numbers the keys of the input, or the partition if it has one row."""
+        """Partition and rank; without rank numbers, the keys of the input, or the partition if it has one row."""
         if self.with_rank:
             return frozenset({frozenset({*self.partition, len(self.fields) - 1})}) | inputs[0]
         return inputs[0] | {frozenset(self.partition)} if self.start == self.end else inputs[0]
@@ -98,9 +98,9 @@ class RankRel(SingleInputRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WindowRankRel(SingleInputRel):
-    """Top-N of windows: emitted once, at the end of the window (T66).
+    """Top-N of windows, which is emitted once, at the end of the window (T66).
 
-    With ``ties_replace`` the last one of equal rows ranks first.
+    With ``ties_replace``, the last one of equal rows ranks first.
     """
 
     partition: tuple[int, ...]
@@ -115,7 +115,7 @@ class WindowRankRel(SingleInputRel):
         return INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The replaced row occupies a rank of its own."""
+        """The replaced row takes a rank of its own."""
         return [inputs[0].updates]
 
     def describe(self) -> str:
@@ -133,11 +133,11 @@ class DeduplicateRel(SingleInputRel):
     rowtime: bool
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """First rows stay: by rowtime they are emitted when no earlier one can come (T13). Last rows are replaced."""
+        """First rows are final: by rowtime, they are emitted when no earlier row can arrive (T13). Last rows change."""
         return Changelog(updates=self.last)
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """The key."""
+        """The key of the deduplication."""
         return frozenset({frozenset(self.keys)})
 
     def describe(self) -> str:
@@ -148,24 +148,24 @@ class DeduplicateRel(SingleInputRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SortRel(SingleInputRel):
-    """ORDER BY, OFFSET and LIMIT (T86). Without ``order`` it is a limit alone."""
+    """ORDER BY, OFFSET and LIMIT (T86). Without ``order``, it is only a limit."""
 
     order: tuple[SortKey, ...]
     offset: int = 0
     fetch: int | None = None
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """A Top-N if there is an order and a limit."""
+        """With an order and a limit, it is a Top-N."""
         if self.fetch is not None and (self.order or not inputs[0].insert_only):
             return Changelog(deletes=True)
         return inputs[0]
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The replaced row occupies a place of its own."""
+        """The replaced row takes a position of its own."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Those of the input."""
+        """Return the keys of the input."""
         return inputs[0]
 
     def describe(self) -> str:

@@ -12,25 +12,24 @@ from penstock.table.plan.nodes.base import INSERT_ONLY, NO_KEYS, Changelog, Fiel
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ScanRel(Rel):
-    """A table of the catalog, or a stream. ``origin`` makes the transformation; see plan/exec/scan.py."""
+    """A table of the catalog, or a stream. ``origin`` creates the transformation; see plan/exec/scan.py."""
 
     origin: Any
     name: str = ""
     kinds: Changelog = INSERT_ONLY
     keys: UpsertKeys = NO_KEYS
     identity: Any = None
-    """Scans with equal identities read the same; None if a scan is like no other."""
+    """Scans with equal identities read the same data. None if the scan is unique."""
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Return the changelog that the connector declares."""
         return self.kinds
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """The primary key."""
+        """Return the primary key."""
         return self.keys
 
     def describe(self) -> str:
-        """With the table's name."""
         return f"TableSourceScan(table=[{self.name}], fields=[{', '.join(self.names)}])"
 
 
@@ -51,7 +50,7 @@ class ProjectRel(SingleInputRel):
     expressions: tuple[Expr, ...]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Keys whose columns are all passed on."""
+        """Return the keys whose columns are all projected."""
         places = {
             expr.index: place
             for place, expr in reversed(list(enumerate(self.expressions)))
@@ -66,20 +65,20 @@ class ProjectRel(SingleInputRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FilterRel(SingleInputRel):
-    """Rows for which a condition is TRUE."""
+    """Keeps the rows for which a condition is TRUE."""
 
     condition: Expr
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """A row that stops to fulfil the condition must be taken away, and only its `-U` says so (T12, T14)."""
+        """A row that no longer satisfies the condition must be removed, and only its `-U` tells that (T12, T14)."""
         return [demanded or inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Those of the input."""
+        """Return the keys of the input."""
         return inputs[0]
 
     def reads(self) -> set[int]:
-        """The columns of the condition."""
+        """Return the columns of the condition."""
         return input_columns(self.condition)
 
     def describe(self) -> str:
@@ -94,7 +93,7 @@ class UnionRel(Rel):
 
     @property
     def inputs(self) -> Sequence[Rel]:
-        """All branches."""
+        """Return all branches."""
         return self.branches
 
     def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
@@ -113,13 +112,13 @@ class UnionRel(Rel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WatermarkRel(SingleInputRel):
-    """Makes a column the rowtime of its table; ``expression`` gives the watermark after each row (T41, T42)."""
+    """Declares a column as the rowtime. ``expression`` is the watermark after each row (T41, T42)."""
 
     column: int
     expression: Expr
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Those of the input."""
+        """Return the keys of the input."""
         return inputs[0]
 
     def describe(self) -> str:
@@ -127,5 +126,5 @@ class WatermarkRel(SingleInputRel):
 
 
 def identity(fields: Sequence[Field]) -> list[InputRef]:
-    """References to all columns."""
+    """Return references to all columns."""
     return [InputRef(field.type, index) for index, field in enumerate(fields)]

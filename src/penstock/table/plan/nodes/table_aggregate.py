@@ -1,4 +1,4 @@
-"""Groups of rows from which a table aggregate function makes any number of rows (T103)."""
+"""Table aggregates, which emit any number of rows for each group (T103)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class TableAggregateRel(SingleInputRel):
     arguments: tuple[int, ...]
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Rows are taken away and added."""
+        """Rows are retracted and added."""
         return ALL_CHANGES
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The accumulators must give up the row that an update replaces."""
+        """The accumulators must retract the row that an update replaces."""
         return [inputs[0].updates]
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Joins in time: interval, temporal and window joins. All of them produce inserts only if their inputs do."""
+"""Joins in time: interval, temporal and window joins. If their inputs are insert-only, so are their results."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from penstock.table.plan.nodes.join import JoinRel
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InsertOnlyJoinRel(JoinRel):
-    """A join of inserts whose results are final: it pads a row only when no match can arrive any more."""
+    """A join of inserts with final results: it pads a row only when no more matches can arrive."""
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Inserts only."""
+        """The results are inserts only."""
         return INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The inputs have inserts only."""
+        """The inputs are insert-only."""
         return [False, False]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
@@ -41,7 +41,7 @@ class IntervalJoinRel(InsertOnlyJoinRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WindowJoinRel(InsertOnlyJoinRel):
-    """Rows in the same window; emitted when it ends (T65)."""
+    """Joins rows in the same window, and emits them when the window ends (T65)."""
 
     left_end: int
     right_end: int
@@ -54,7 +54,7 @@ class WindowJoinRel(InsertOnlyJoinRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TemporalJoinRel(JoinRel):
-    """Each left row with the version of the right row at the left row's time (T74)."""
+    """Joins each left row with the version of the right row at the left row's time (T74)."""
 
     left_time: int
 
@@ -67,7 +67,7 @@ class TemporalJoinRel(JoinRel):
         return [inputs[0].updates, False]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Each left row has at most one version."""
+        """Return the keys of the left input: each of its rows has at most one version."""
         return inputs[0]
 
     def describe(self) -> str:
