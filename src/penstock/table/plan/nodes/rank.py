@@ -69,7 +69,7 @@ class OverRel(SingleInputRel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RankRel(SingleInputRel):
-    """Top-N: rows from rank ``start`` to ``end`` of each partition, optionally with the rank at the end (T83 to T85)."""
+    """Top-N: rows from rank ``start`` to ``end`` of each partition, optionally with a rank column (T83 to T85)."""
 
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
