@@ -92,10 +92,10 @@ class JetStreamSource(AcknowledgingSource):
     by their number in the stream, which never changes, so each message counts once.
 
     :param durable: the name of the consumer, which is permanent; use one for each job. It is created if it does not
-      exist, and starts at the first message of the stream
+        exist, and starts at the first message of the stream
     :param max_ack_pending: the maximum number of delivered messages that are not acknowledged yet
     :param ack_wait_ms: after which time the server redelivers unacknowledged messages, and so how long a restarted job
-      waits for them; an existing consumer keeps its setting
+        waits for them; an existing consumer keeps its setting
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class RedisSink(UpsertSink):
     :param url: ``redis://host:port/database``
     :param key: the key of a record
     :param value: its value: text, number or bytes unchanged, a mapping as a hash, other values as JSON; ``None`` or an
-      empty mapping deletes the key
+        empty mapping deletes the key
     :param time_to_live: seconds after which a key expires unless it is written again
     """
 

@@ -102,7 +102,7 @@ class SplitEnumerator(ABC):
         After a failure the job resumes from the checkpoint, not from the last offset.
 
         :param wake: call it, from any thread, when new data arrives; otherwise an idle job polls for records every
-          50 ms
+            50 ms
         """
         return
 

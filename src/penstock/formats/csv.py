@@ -204,7 +204,7 @@ class CsvReaderFormat(LineFormat):
         """Create the format of files with these columns.
 
         :param ignore_parse_errors: skip unreadable lines; to keep them, read the lines as text and use
-          ``decode(..., on_error=OutputTag(...))``
+            ``decode(..., on_error=OutputTag(...))``
         :param multiline: quoted fields may contain line ends; one task then reads a file in one batch
         """
         return CsvReaderFormat(schema, ignore_parse_errors=ignore_parse_errors, multiline=multiline)

@@ -179,7 +179,7 @@ class JsonReaderFormat(LineFormat):
     """Files of JSON lines for a FileSource, as rows of a type or, without a type, as dicts.
 
     :param ignore_parse_errors: skip unreadable lines; to keep them, read the lines as text and use
-      ``decode(..., on_error=OutputTag(...))``
+        ``decode(..., on_error=OutputTag(...))``
     """
 
     def __init__(self, type_info: RowTypeInfo | None = None, *, ignore_parse_errors: bool = False) -> None:
