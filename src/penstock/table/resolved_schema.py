@@ -244,7 +244,7 @@ class ResolvedSchema:
 
 
 def resolved_schema(relation: Rel) -> ResolvedSchema:
-    """The columns of a relation."""
+    """Return the columns of a relation."""
     return ResolvedSchema.of(
         [
             PhysicalColumn(field.name, field.type, _time=None if field.time is None else field.time.value)
