@@ -130,9 +130,12 @@ def test_o33_a_body_without_a_length_is_limited_while_it_comes_in(records):
     assert "at most 1000 bytes" in answer.json()["errors"][0]
 
 
-def test_o34_unknown_keys_of_a_body_are_ignored(api, jobs):
+def test_o34_unknown_keys_of_a_body_are_ignored_with_a_warning(api, jobs):
     path = f"{jobs['running'].path}/checkpoints"
-    assert api.post(path, json={"checkpointType": "FULL", "colour": "blue"}).status_code == 202
+    answer = api.post(path, json={"checkpointType": "FULL", "colour": "blue", 'a "name"': 1})
+    assert answer.status_code == 202
+    assert answer.headers["warning"] == '299 - "ignored: colour, a%20%22name%22"'
+    assert "warning" not in api.post(path, json={"checkpointType": "FULL"}).headers
 
 
 def test_o36_an_id_may_be_in_capitals(api, jobs):

@@ -352,8 +352,9 @@ def _target(request: Request) -> str:
 
 
 def _passed_on(answer: DriverAnswer) -> Response:
-    media_type = {name.lower(): value for name, value in answer.headers.items()}.get("content-type")
-    return Response(answer.body, answer.status, media_type=media_type)
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    kept = {name: headers[name] for name in ("warning", "retry-after") if name in headers}
+    return Response(answer.body, answer.status, kept, media_type=headers.get("content-type"))
 
 
 def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:

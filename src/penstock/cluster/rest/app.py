@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -115,7 +116,12 @@ async def _run_changing(change: job_control.Change, context: ClusterContext, req
     job_id = request.path_params.get("job_id")
     job = None if job_id is None else _job(request, context)
     job_control.check_switches(request.method, request.url.path, context.settings)
-    return await run_in_threadpool(change, job_control.Call(request, body, job, context.operations, context.settings))
+    call = job_control.Call(request, body, job, context.operations, context.settings)
+    response = await run_in_threadpool(change, call)
+    ignored = job_control.ignored_keys(change, body)
+    if ignored:
+        response.headers["Warning"] = f'299 - "ignored: {", ".join(map(quote, ignored))}"'
+    return response
 
 
 def _job_that_depends_on(context: ClusterContext, path: str) -> str | None:

@@ -15,7 +15,7 @@ from penstock.cluster.rest.operations import OperationStore
 from penstock.cluster.rest.responses import RestError, bad_parameter, json_response, parse_id
 from penstock.common.errors import PenstockError
 
-__all__ = ["CHANGING", "Call", "Change", "check_switches", "resource_requirements"]
+__all__ = ["CHANGING", "Call", "Change", "check_switches", "ignored_keys", "resource_requirements"]
 
 
 @dataclass(slots=True)
@@ -249,3 +249,18 @@ CHANGING: dict[tuple[str, str], Change] = {
     ("PATCH", "/jobs/{job_id}/clientHeartbeat"): heartbeat,
     ("POST", "/applications/{job_id}/cancel"): _cancel,
 }
+
+_TRIGGER = {"triggerId"}
+_KEYS: dict[Change, set[str]] = {
+    trigger_savepoint: {"target-directory", "cancel-job", "formatType", *_TRIGGER},
+    stop: {"targetDirectory", "drain", "formatType", *_TRIGGER},
+    trigger_checkpoint: {"checkpointType", *_TRIGGER},
+    heartbeat: {"expiredTimestamp"},
+    rescale: _TRIGGER,
+}
+
+
+def ignored_keys(change: Change, body: Json) -> list[str]:
+    """The keys of a body that mean nothing to an endpoint: clients of other versions may send them."""
+    known = _KEYS.get(change)
+    return [] if known is None else [key for key in body if key not in known]
