@@ -353,7 +353,7 @@ def _target(request: Request) -> str:
 
 def _passed_on(answer: DriverAnswer) -> Response:
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    kept = {name: headers[name] for name in ("warning", "retry-after") if name in headers}
+    kept: dict[str, str] = {name: headers[name] for name in ("warning", "retry-after") if name in headers}
     return Response(answer.body, answer.status, kept, media_type=headers.get("content-type"))
 
 
