@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from penstock.common import Configuration
-from penstock.table import DataTypes, FunctionContext, Module, ScalarFunction, Schema
+from penstock.table import DataTypes, EnvironmentSettings, FunctionContext, Module, ScalarFunction, Schema
 from penstock.table.catalog import (
     CatalogBaseTable,
     CatalogColumnStatistics,
@@ -129,6 +129,12 @@ def test_t131_set_operations_of_the_table_api_work_in_batch_mode(batch):
     assert batch.rows(left.intersect(right)) == [(1,)]
     assert batch.rows(left.minus(right)) == [(2,)]
     assert sorted(batch.rows(left.minus_all(right))) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(("mode", "streaming"), [("batch", False), ("STREAMING", True)])
+def test_the_mode_of_an_environment_may_come_from_its_configuration(mode, streaming):
+    options = Configuration().set_string("execution.runtime-mode", mode)
+    assert EnvironmentSettings.new_instance().with_configuration(options).build().is_streaming_mode() is streaming
 
 
 def test_equal_schemas_of_tables_have_equal_hashes_and_rows_that_are_not_null():

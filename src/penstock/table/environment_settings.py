@@ -67,8 +67,11 @@ class Builder:
         return self
 
     def with_configuration(self, config: Configuration) -> Builder:
-        """Set options."""
+        """Set options; ``execution.runtime-mode`` also sets the mode."""
         self._configuration = config
+        mode = config.get_string("execution.runtime-mode")
+        if mode is not None:
+            self._streaming = mode.upper() != "BATCH"
         return self
 
     def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Builder:

@@ -73,10 +73,7 @@ class TableEnvironment(ObjectsOfEnvironment):
     def create(environment_settings: EnvironmentSettings | Configuration | None = None) -> TableEnvironment:
         """Create a separate environment."""
         if isinstance(environment_settings, Configuration):
-            mode = environment_settings.get_string("execution.runtime-mode", "STREAMING")
-            environment_settings = EnvironmentSettings(
-                streaming=mode.upper() != "BATCH", configuration=environment_settings
-            )
+            environment_settings = EnvironmentSettings.new_instance().with_configuration(environment_settings).build()
         settings = environment_settings or EnvironmentSettings.in_streaming_mode()
         env = StreamExecutionEnvironment.get_execution_environment()
         return TableEnvironment(env, settings)
