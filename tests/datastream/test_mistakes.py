@@ -83,6 +83,10 @@ class TestFunctions:
         with pytest.raises(InvalidProgramError, match=r"reduce\(\) calls the lambda with the value so far and the rec"):
             readings.key_by(lambda r: r.sensor).reduce(lambda a: a)
 
+    def test_a_reduce_function_of_a_window_takes_two_values(self, readings):
+        with pytest.raises(InvalidProgramError, match=r"reduce\(\) calls the lambda with the value so far and the ele"):
+            readings.key_by(lambda r: r.sensor).window(ps.tumbling(minutes=1)).reduce(lambda a: a)
+
     def test_a_method_with_the_wrong_number_of_parameters_is_rejected_at_once(self, readings):
         class TwoArguments(MapFunction):
             def map(self, value, other):

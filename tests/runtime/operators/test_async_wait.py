@@ -298,6 +298,11 @@ class OneResult(AsyncFunction):
         return 7
 
 
+class OneText(AsyncFunction):
+    async def async_invoke(self, value):
+        return "text"
+
+
 @pytest.mark.parametrize(
     ("function", "timeout", "reason"),
     [
@@ -305,6 +310,7 @@ class OneResult(AsyncFunction):
         (ForgetfulCallback(), 60_000, r"cannot be none: ForgetfulCallback\.async_invoke\(\) returned None"),
         (ForgetfulTimeout(), 1, r"cannot be none: ForgetfulTimeout\.timeout\(\) returned None"),
         (OneResult(), 60_000, r"should be of list type: OneResult\.async_invoke\(\) returned 7"),
+        (OneText(), 60_000, r"should be of list type: OneText\.async_invoke\(\) returned 'text'"),
     ],
 )
 def test_a_result_other_than_a_list_is_rejected_as_a_forgotten_return(run_async, function, timeout, reason):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.common.errors import TypeMismatchError, shorten
@@ -194,8 +194,8 @@ class AsyncWaitOperator(FunctionOperator):
         return self._checked(results, "timeout", value)
 
     def _checked(self, results: Any, method: str, value: Any) -> Iterable[Any]:
-        """Reject results that are not iterable: a forgotten `return` would lose the record silently."""
-        if isinstance(results, Iterable):
+        """Reject a single result and a forgotten `return`, which would lose or split the record silently."""
+        if isinstance(results, Iterable) and not isinstance(results, (str, bytes, Mapping)):
             return results
         problem = "cannot be none" if results is None else "should be of list type"
         raise TypeMismatchError(

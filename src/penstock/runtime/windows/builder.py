@@ -28,7 +28,7 @@ from penstock.core.functions import (
     WindowFunction,
 )
 from penstock.core.output_tag import OutputTag
-from penstock.core.return_values import check_returns
+from penstock.core.return_values import check_arity, check_returns
 from penstock.core.window import (
     CountEvictor,
     CountTrigger,
@@ -285,6 +285,7 @@ def _contents(reduce_function: Any, aggregate_function: Any, window_function: An
             raise InvalidProgramError(
                 f"reduce() needs a ReduceFunction or a function of two values, got {shorten(reduce_function)}"
             )
+        check_arity(reduce_function, "reduce", "the value so far", "the element")
         check_returns(reduce_function, "reduce", "the value of both elements")
         return ReduceContents(reduce_function)
     if window_function is None:
