@@ -54,6 +54,16 @@ def test_functions_import_modules_from_a_zip_file_of_the_job(env, tmp_path):
     assert collected(env, "mini_in_zip") == [41, 42]
 
 
+def test_a_python_file_of_the_job_comes_before_earlier_ones_and_installed_packages(env, tmp_path):
+    for number, place in enumerate(("installed", "earlier", "later")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "mini_three_times.py").write_text(f"ADDED = {number * 10}", encoding="utf-8")
+    sys.path.append(str(tmp_path / "installed"))
+    env.add_python_file(str(tmp_path / "earlier" / "mini_three_times.py"))
+    env.add_python_file(str(tmp_path / "later" / "mini_three_times.py"))
+    assert collected(env, "mini_three_times") == [21, 22]
+
+
 def test_a_missing_python_file_is_an_error_that_names_it(env, tmp_path):
     env.add_python_file(str(tmp_path / "missing.py"))
     with pytest.raises(InvalidProgramError, match=r"missing\.py.*no such file"):

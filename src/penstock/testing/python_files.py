@@ -23,7 +23,7 @@ def add_python_files(paths: list[str]) -> None:
     for name in paths:
         entry = _import_path(Path(name))
         if entry not in sys.path:
-            sys.path.append(entry)
+            sys.path.insert(1, entry)  # where Spark puts them: before installed packages, the last one first
     if paths:
         importlib.invalidate_caches()
 
