@@ -62,7 +62,7 @@ def test_json_function_gives_what_the_documentation_says(sql, expression, expect
 
 @pytest.mark.parametrize(
     "expression",
-    ["""JSON_VALUE('{}', '$.a' ERROR ON EMPTY)""", """JSON_EXISTS('x', '$.a' ERROR ON ERROR)"""],
+    ["""JSON_VALUE('{}', 'lax $.a' ERROR ON EMPTY)""", """JSON_EXISTS('x', '$.a' ERROR ON ERROR)"""],
 )
 def test_error_on_empty_fails_the_job(sql, expression):
     with pytest.raises(Exception, match="failed"):

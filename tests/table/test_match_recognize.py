@@ -51,6 +51,11 @@ SKIPS = {
 }
 
 
+def test_t90_without_a_skip_clause_every_row_may_begin_a_match(sql):
+    numbers(sql, 1, 2, 3, 4, 5, 6)
+    assert sql.rows(match("MEASURES A.v AS a, C.v AS c PATTERN (A B C)")) == SKIPS["SKIP TO NEXT ROW"]
+
+
 @pytest.mark.parametrize("skip", SKIPS)
 def test_t90_after_match(sql, skip):
     numbers(sql, 1, 2, 3, 4, 5, 6)
@@ -95,7 +100,8 @@ def test_t92_last_first_and_aggregates(sql):
     body = (
         "MEASURES FIRST(D.v) AS f, LAST(D.v) AS l, LAST(D.v, 1) AS l1, FIRST(D.v, 2) AS f2, SUM(D.v) AS s, "
         "COUNT(D.*) AS n, AVG(D.v * 2) AS a, U.v AS u, v AS any_last, LAST(D.v, 9) AS missing "
-        "PATTERN (S D+ U) DEFINE D AS (LAST(D.v, 1) IS NULL AND D.v < S.v) OR D.v < LAST(D.v, 1), "
+        "AFTER MATCH SKIP PAST LAST ROW PATTERN (S D+ U) "
+        "DEFINE D AS (LAST(D.v, 1) IS NULL AND D.v < S.v) OR D.v < LAST(D.v, 1), "
         "U AS U.v > LAST(D.v)"
     )
     assert sql.rows(match(body)) == [(9, 4, 7, 4, 20, 3, 13, 8, 8, None)]
@@ -103,13 +109,14 @@ def test_t92_last_first_and_aggregates(sql):
 
 def test_t92_aggregates_in_conditions_include_the_current_row(sql):
     numbers(sql, 3, 4, 5, 6)
-    body = "MEASURES COUNT(A.v) AS n, SUM(A.v) AS s, B.v AS b PATTERN (A+ B) DEFINE A AS SUM(A.v) < 8"
-    assert sql.rows(match(body)) == [(2, 7, 5)]
+    body = "MEASURES COUNT(A.v) AS n, SUM(A.v) AS s, B.v AS b {} PATTERN (A+ B) DEFINE A AS SUM(A.v) < 8"
+    assert sql.rows(match(body.format("AFTER MATCH SKIP PAST LAST ROW"))) == [(2, 7, 5)]
+    assert sql.rows(match(body.format(""))) == [(2, 7, 5), (1, 4, 5), (1, 5, 6)]
 
 
 def test_t92_match_rowtime_is_a_time_attribute(sql):
     numbers(sql, 1, 2, 3, 4)
-    query = match("MEASURES B.v AS b, MATCH_ROWTIME() AS rt PATTERN (A B)")
+    query = match("MEASURES B.v AS b, MATCH_ROWTIME() AS rt AFTER MATCH SKIP PAST LAST ROW PATTERN (A B)")
     assert sql.rows(query) == [(2, at(1)), (4, at(3))]
     windows = f"SELECT SUM(b) FROM ({query}) GROUP BY TUMBLE(rt, INTERVAL '2' SECOND)"
     assert sql.rows(windows) == [(2,), (4,)]

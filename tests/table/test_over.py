@@ -40,6 +40,12 @@ def test_t46_late_rows_are_dropped(sql):
     assert sql.rows(over("SUM(v)", "ORDER BY ts")) == [(1, 1), (4, 5)]
 
 
+def test_t46_a_frame_that_keeps_rows_takes_rows_up_to_its_last_result(sql):
+    timed(sql, "t", ["v"], (1, at(1)), (2, at(5)), (4, at(3)), (8, at(9)), (16, at(2)), delay=1)
+    query = over("SUM(v)", "ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW")
+    assert sql.rows(query) == [(1, 1), (4, 5), (2, 6), (8, 10)]
+
+
 def test_t80_partitions_have_their_own_windows(sql):
     timed(sql, "t", ["k", "v"], *(("ab"[i % 2], i, at(i)) for i in range(6)))
     assert sql.rows(over("COUNT(*)", "PARTITION BY k ORDER BY ts")) == [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (5, 3)]

@@ -109,3 +109,25 @@ def test_t6_a_table_can_be_used_twice(sql, t_env):
 def test_a_case_branch_sees_only_its_rows(sql):
     assert sql.rows("SELECT CASE WHEN id = 2 THEN -1 ELSE 6 / (id - 2) END FROM orders") == [(-6,), (-1,), (6,)]
     assert sql.rows("SELECT id FROM orders WHERE id <> 2 AND 6 / (id - 2) > 0") == [(3,)]
+
+
+def test_t39_not_negates_like_and_similar_to(sql):
+    assert sql.rows("SELECT id FROM orders WHERE item NOT LIKE 'p%'") == [(2,)]
+    assert sql.rows("SELECT id FROM orders WHERE item NOT LIKE 'p!%' ESCAPE '!' AND id = 1") == [(1,)]
+    assert sql.rows("SELECT id FROM orders WHERE item NOT SIMILAR TO '(pen|x)'") == [(2,)]
+
+
+def test_t83_qualify_is_a_condition_on_functions_over_rows(sql):
+    query = "SELECT id, item FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY item ORDER BY id DESC) = 1"
+    assert sql.final(query) == [(2, "ink"), (3, "pen")]
+
+
+def test_t38_replace_with_an_empty_text_ends(sql):
+    assert sql.rows("SELECT REPLACE(item, '', '-') FROM orders WHERE id = 1") == [("-p-e-n-",)]
+
+
+def test_t76_the_fields_of_a_row_expand(sql):
+    assert sql.rows("SELECT r.* FROM (SELECT CAST(ROW(id, item) AS ROW<a INT, b STRING>) AS r FROM orders)")[0] == (
+        1,
+        "pen",
+    )

@@ -75,7 +75,7 @@ def test_t120_computed_columns_and_keys(t_env):
     with t_env.execute_sql("DESCRIBE t").collect() as rows:
         assert [tuple(row) for row in rows] == [
             ("id", "INT", False, "PRI(id)", None, None),
-            ("twice", "INT", True, None, "AS id * 2", None),
+            ("twice", "INT", True, None, "AS `id` * 2", None),
         ]
     with pytest.raises(ValidationException, match="NOT ENFORCED"):
         t_env.execute_sql("CREATE TABLE e (id INT, PRIMARY KEY (id) ENFORCED) WITH ('connector' = 'print')")

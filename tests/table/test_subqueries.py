@@ -62,3 +62,50 @@ def test_t77_a_scalar_subquery_compared_by_more_than_equality_is_rejected(sql):
     _tables(sql)
     with pytest.raises(TableException, match="equality only"):
         sql.final("SELECT a, (SELECT x FROM r WHERE r.k > l.k) FROM l")
+
+
+@pytest.fixture
+def sides(sql):
+    sql.table("el", ["x", "y"], (1, "a"), (2, "b"), (None, "c"), (3, "d"))
+    sql.table("er", ["x", "z"], (2, 10), (2, 20), (5, 30))
+    return sql
+
+
+def test_t77_in_is_a_value_too(sides):
+    query = "SELECT y, x IN (SELECT x FROM er) FROM el"
+    assert sides.final(query) == [("a", False), ("b", True), ("c", None), ("d", False)]
+    assert sides.final("SELECT y FROM el WHERE x IN (SELECT x FROM er) OR y = 'a'") == [("a",), ("b",)]
+
+
+def test_t77_in_as_a_value_is_null_if_null_may_be_the_one(sides):
+    sides.table("nulls", ["x"], (2,), (None,))
+    query = "SELECT y, x IN (SELECT x FROM nulls) FROM el"
+    assert sides.final(query) == [("a", None), ("b", True), ("c", None), ("d", None)]
+    assert sides.final("SELECT y, x IN (SELECT x FROM er WHERE z > 99) FROM el WHERE y = 'c'") == [("c", False)]
+
+
+def test_t77_exists_is_a_value_too(sides):
+    query = "SELECT y, EXISTS (SELECT 1 FROM er WHERE er.x = el.x) FROM el"
+    assert sides.final(query) == [("a", False), ("b", True), ("c", False), ("d", False)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x > SOME (SELECT x FROM er)", ["d"]),
+        ("x = ANY (SELECT x FROM er)", ["b"]),
+        ("x <> ALL (SELECT x FROM er)", ["a", "d"]),
+        ("x <= ALL (SELECT x FROM er)", ["a", "b"]),
+    ],
+)
+def test_t77_comparisons_with_some_and_all_rows(sides, condition, expected):
+    assert sides.final(f"SELECT y FROM el WHERE {condition}") == [(one,) for one in expected]
+
+
+def test_t77_a_lateral_query_refers_to_the_tables_in_front_of_it(sides):
+    inner = "LATERAL (SELECT z FROM er WHERE er.x = el.x)"
+    assert sides.final(f"SELECT y, m FROM el CROSS JOIN {inner} AS s(m)") == [("b", 10), ("b", 20)]
+    query = f"SELECT y, m FROM el LEFT JOIN {inner} AS s(m) ON TRUE"
+    assert sides.final(query) == [("a", None), ("b", 10), ("b", 20), ("c", None), ("d", None)]
+    counted = "SELECT y, c FROM el, LATERAL (SELECT COUNT(*) AS c FROM er WHERE er.x = el.x)"
+    assert sides.final(counted) == [("b", 2)]

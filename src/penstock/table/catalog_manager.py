@@ -132,21 +132,21 @@ class CatalogManager:
         """Drop a table or view. Return whether it existed."""
         full = self.qualify(path)
         held = self.temporary.get(full)
-        if temporary is not False and held is not None and held.kind == kind:
+        catalog = self.catalogs.get(full[0])
+        database = None if catalog is None else catalog.databases.get(full[1])
+        entry = None if database is None else database.entries.get(full[2])
+        both = held is not None and held.kind == kind and entry is not None and entry.kind == kind
+        if temporary is not False and held is not None and held.kind == kind and (temporary or not both):
             del self.temporary[full]
             return True
-        if temporary is not True:
-            catalog = self.catalogs.get(full[0])
-            database = None if catalog is None else catalog.databases.get(full[1])
-            entry = None if database is None else database.entries.get(full[2])
-            if database is not None and entry is not None and entry.kind == kind:
-                if held is not None and held.kind == kind and temporary is None:
-                    raise ValidationException(
-                        f"Temporary {kind.lower()} with identifier '{'.'.join(full)}' exists. "
-                        f"Drop it first before removing the permanent {kind.lower()}."
-                    )
-                del database.entries[full[2]]
-                return True
+        if temporary is not True and database is not None and entry is not None and entry.kind == kind:
+            if both and temporary is None:
+                raise ValidationException(
+                    f"Temporary {kind.lower()} with identifier '{'.'.join(full)}' exists. "
+                    f"Drop it first before removing the permanent {kind.lower()}."
+                )
+            del database.entries[full[2]]
+            return True
         if if_exists:
             return False
         raise ValidationException(f"{kind.title()} with identifier '{'.'.join(full)}' does not exist.")

@@ -128,8 +128,8 @@ def _common(left: DataType, right: DataType) -> DataType | None:
 
 def _common_number(left: DataType, right: DataType) -> DataType:
     if is_approximate(left) or is_approximate(right):
-        both_single = all(isinstance(one, (FloatType, TinyIntType, SmallIntType)) for one in (left, right))
-        return FloatType() if both_single else DoubleType()
+        single = all(isinstance(one, FloatType) or is_integer(one) for one in (left, right))
+        return FloatType() if single else DoubleType()
     if is_integer(left) and is_integer(right):
         return left if left.bits >= right.bits else right  # type: ignore[attr-defined]
     a, b = as_decimal(left), as_decimal(right)
@@ -198,8 +198,10 @@ def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType 
             return DoubleType(_nullable=nullable)
         return _decimal_arithmetic(operator, as_decimal(left), as_decimal(right)).with_nullability(nullable)
     common = _common_number(left, right)
-    if is_approximate(left) and is_approximate(right) and type(left) is type(right):
-        common = left
+    if is_approximate(left) and is_approximate(right):
+        common = left  # FLOAT + DOUBLE is a FLOAT, DOUBLE + FLOAT a DOUBLE
+    if operator == "%" and is_integer(left) and is_integer(right):
+        common = right
     return common.with_nullability(nullable)
 
 
@@ -209,7 +211,7 @@ def _decimal_arithmetic(operator: str, a: DecimalType, b: DecimalType) -> Decima
         scale = max(s1, s2)
         return bounded_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
     if operator == "*":
-        return bounded_decimal(p1 + p2, s1 + s2)
+        return bounded_decimal(p1 + p2 + 1, s1 + s2)
     if operator == "/":
         scale = max(6, s1 + p2 + 1)
         return bounded_decimal(p1 - s1 + s2 + scale, scale)

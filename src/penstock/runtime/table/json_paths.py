@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+
+from penstock.core.table.types import DoubleType
+from penstock.runtime.table.text import text_of
 
 _STEP = re.compile(
     r"""
@@ -38,14 +42,14 @@ class JsonPath:
     @staticmethod
     @lru_cache(maxsize=1_024)
     def parse(text: str) -> JsonPath:
-        """Parse a path.
+        """Parse a path. Without a mode it is strict.
 
         >>> JsonPath.parse("lax $.a[*]['b c']").steps
         (('name', 'a'), ('all', None), ('name', 'b c'))
         """
         words = text.strip()
         mode = re.match(r"(lax|strict)\b\s*", words, re.IGNORECASE)
-        strict = mode is not None and mode.group(1).lower() == "strict"
+        strict = mode is None or mode.group(1).lower() == "strict"
         rest = words[mode.end() :] if mode else words
         if not rest.startswith("$"):
             raise JsonPathError(f"{text!r} is not a JSON path: it must begin with '$'")
@@ -126,22 +130,24 @@ def _no_constant(text: str) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as compact JSON.
+    """Return a value as compact JSON, with sorted keys.
 
     >>> json_text({"a": [1, None, Decimal("1.50")], "b": "ä"})
     '{"a":[1,null,1.50],"b":"ä"}'
     """
     match value:
         case Decimal():
-            return format(value, "f")
+            return str(value)
         case list() | tuple():
             return f"[{','.join(map(json_text, value))}]"
         case dict():
             return (
                 "{"
-                + ",".join(f"{json.dumps(str(k), ensure_ascii=False)}:{json_text(v)}" for k, v in value.items())
+                + ",".join(f"{json.dumps(str(k), ensure_ascii=False)}:{json_text(value[k])}" for k in sorted(value))
                 + "}"
             )
-        case None | bool() | int() | float() | str():
+        case float():
+            return str(Decimal(text_of(value, DoubleType()))) if math.isfinite(value) else f'"{value}"'
+        case None | bool() | int() | str():
             return json.dumps(value, ensure_ascii=False)
     return json.dumps(str(value), ensure_ascii=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from calendar import monthrange
 from functools import cache
 
 _TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|(.)", re.DOTALL)
@@ -67,7 +68,14 @@ def _part(moment: dt.datetime, letter: str, count: int) -> str:
     if letter in "ML" and count >= 3:
         return _MONTHS[moment.month - 1][: 3 if count == 3 else None]
     if letter == "E":
-        return _DAYS[moment.weekday()][: 3 if count <= 3 else None]
+        return _DAYS[moment.weekday()][: {4: None, 5: 1}.get(count, 3)]
+    if letter in "Qq" and count >= 3:
+        return f"Q{(moment.month + 2) // 3}"
+    if letter == "G":
+        return "AD"
+    if letter == "Y":
+        year = _week_year(moment)
+        return f"{year % 100:02d}" if count == 2 else str(year).zfill(count)
     if letter == "a":
         return "AM" if moment.hour < 12 else "PM"
     if letter == "S":
@@ -83,28 +91,66 @@ def _part(moment: dt.datetime, letter: str, count: int) -> str:
         "m": moment.minute,
         "s": moment.second,
         "D": moment.timetuple().tm_yday,
-        "w": moment.isocalendar()[1],
-        "u": moment.isoweekday(),
+        "w": _week_of_year(moment),
+        "W": (moment.day - 1 + _weekday(moment.replace(day=1))) // 7 + 1,
+        "e": _weekday(moment) + 1,
+        "c": _weekday(moment) + 1,
+        "Q": (moment.month + 2) // 3,
+        "q": (moment.month + 2) // 3,
+        "n": moment.microsecond * 1000,
+        "N": _millis_of_day(moment) * 1_000_000 + moment.microsecond % 1000 * 1000,
+        "A": _millis_of_day(moment),
     }
     if letter not in numbers:
         raise ValueError(f"the date pattern letter {letter!r} is not supported")
     return str(numbers[letter]).zfill(count)
 
 
+def _weekday(moment: dt.datetime) -> int:
+    """Days since Sunday."""
+    return moment.isoweekday() % 7
+
+
+def _week_year(moment: dt.datetime) -> int:
+    """The year of a week, which begins on Sunday: the first week is the one with the first of January."""
+    saturday = moment + dt.timedelta(days=6 - _weekday(moment))
+    return saturday.year
+
+
+def _week_of_year(moment: dt.datetime) -> int:
+    first = dt.datetime(_week_year(moment), 1, 1)  # noqa: DTZ001
+    return 1 if first > moment else (moment.timetuple().tm_yday - 1 + _weekday(first)) // 7 + 1
+
+
+def _millis_of_day(moment: dt.datetime) -> int:
+    seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
+    return seconds * 1000 + moment.microsecond // 1000
+
+
+_NUMERIC = "yuMLdHhkKmsSDwe"
+
+
 @cache
-def _regex(pattern: str) -> tuple[re.Pattern[str], list[str]]:
+def _regex(pattern: str, *, strict: bool) -> tuple[re.Pattern[str], list[str]]:
     parts, letters = [], []
-    for letter, count, literal in _tokens(pattern):
+    tokens = _tokens(pattern)
+    followers = [*tokens[1:], ("", 0, "")]
+    for (letter, count, literal), (following, following_count, _) in zip(tokens, followers, strict=True):
         if not letter:
             parts.append(re.escape(literal))
             continue
         letters.append(letter)
-        if letter in "ML" and count >= 3:
-            parts.append("([A-Za-z]+)")
+        adjacent = following != "" and following in _NUMERIC and (following not in "ML" or following_count < 3)
+        if letter in "Xx":
+            parts.append(r"(Z|[+-]\d{2}:?\d{2}|[+-]\d{2})")
         elif letter == "a":
-            parts.append("([AaPp][Mm])")
-        elif letter == "E":
+            parts.append("(AM|PM)" if strict else "([AaPp][Mm])")
+        elif letter == "E" or (letter in "ML" and count >= 3):
             parts.append("([A-Za-z]+)")
+        elif strict:
+            parts.append(rf"(\d{{{count}}})" if count > 1 or letter == "S" else r"(\d+?)")
+        elif adjacent:
+            parts.append(rf"(\d{{{count}}})")
         elif letter == "S":
             parts.append(rf"(\d{{1,{max(count, 9)}}})")
         else:
@@ -112,14 +158,18 @@ def _regex(pattern: str) -> tuple[re.Pattern[str], list[str]]:
     return re.compile("".join(parts)), letters
 
 
-def parse_java(text: str, pattern: str) -> dt.datetime | None:
+def parse_java(text: str, pattern: str, *, strict: bool = False, rolls: bool = False) -> dt.datetime | None:
     """Parse text with a pattern. Return None if it does not fit.
 
-    >>> parse_java("2024-01-02 03:04:05", "yyyy-MM-dd HH:mm:ss")
+    Java has two ways to read a pattern. The strict one wants as many digits as there are letters, and nothing after.
+    With ``rolls``, the hour 25 is the first one of the next day.
+
+    >>> parse_java("2024-1-2 03:04:05", "yyyy-MM-dd HH:mm:ss")
     datetime.datetime(2024, 1, 2, 3, 4, 5)
+    >>> parse_java("2024-1-2 03:04:05", "yyyy-MM-dd HH:mm:ss", strict=True)
     """
-    regex, letters = _regex(pattern)
-    found = regex.match(text)
+    regex, letters = _regex(pattern, strict=strict)
+    found = regex.fullmatch(text) if strict else regex.match(text)
     if found is None:
         return None
     values = dict(zip(letters, found.groups(), strict=True))
@@ -127,20 +177,58 @@ def parse_java(text: str, pattern: str) -> dt.datetime | None:
     if not month.isdigit():
         names = [name[:3].lower() for name in _MONTHS]
         month = str(names.index(month[:3].lower()) + 1) if month[:3].lower() in names else "0"
-    hour = int(values.get("H") or values.get("k") or values.get("h") or values.get("K") or 0)
-    if values.get("a", "").lower() == "pm" and hour < 12:
-        hour += 12
     year = values.get("y") or values.get("u") or "1970"
     fraction = (values.get("S") or "").ljust(6, "0")[:6]
+    parts = [int(year) + (2000 if len(year) == 2 else 0), int(month), int(values.get("d") or 1)]
+    parts += [_hour(values), int(values.get("m") or 0), int(values.get("s") or 0), int(fraction)]
+    return _rolled(*parts) if rolls else _moment(*parts)
+
+
+def _moment(year: int, month: int, day: int, hour: int, minute: int, second: int, micros: int) -> dt.datetime | None:
+    """The last day of a month stands for the days until 31 that it does not have."""
+    if not 1 <= year <= 9999 or not 1 <= month <= 12 or not 1 <= day <= 31:
+        return None
     try:
-        return dt.datetime(  # noqa: DTZ001 - a TIMESTAMP has no zone
-            int(year) + (2000 if len(year) == 2 else 0),
-            int(month),
-            int(values.get("d") or 1),
-            hour % 24,
-            int(values.get("m") or 0),
-            int(values.get("s") or 0),
-            int(fraction),
-        )
+        last = monthrange(year, month)[1]
+        return dt.datetime(year, month, min(day, last), hour, minute, second, micros)  # noqa: DTZ001
     except ValueError:
         return None
+
+
+def _rolled(year: int, month: int, day: int, *clock: int) -> dt.datetime | None:
+    years, month = divmod(month - 1, 12)
+    try:
+        first = dt.datetime(year + years, month + 1, 1)  # noqa: DTZ001 - a TIMESTAMP has no zone
+        hours, minutes, seconds, micros = clock
+        return first + dt.timedelta(days=day - 1, hours=hours, minutes=minutes, seconds=seconds, microseconds=micros)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _hour(values: dict[str, str]) -> int:
+    if "H" in values:
+        return int(values["H"])
+    if "k" in values:
+        return int(values["k"]) % 24
+    hour = int(values.get("h") or values.get("K") or 0) % 12
+    return hour + 12 if values.get("a", "").lower() == "pm" else hour
+
+
+_TIMESTAMP = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
+
+
+def parse_timestamp_text(text: str, pattern: str) -> dt.datetime | None:
+    """Text in a pattern, or else a date with or without a time in SQL's own form; None if it is neither.
+
+    >>> parse_timestamp_text("2024-1-2", "yyyy/MM/dd")
+    datetime.datetime(2024, 1, 2, 0, 0)
+    """
+    found = parse_java(text, pattern, strict=True)
+    if found is not None:
+        return found
+    plain = _TIMESTAMP.fullmatch(text)
+    if plain is None:
+        return None
+    *parts, fraction = plain.groups()
+    numbers = [int(part or 0) for part in parts]
+    return _moment(*[*numbers, int((fraction or "").ljust(6, "0")[:6])])

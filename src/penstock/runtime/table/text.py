@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from calendar import monthrange
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -50,7 +51,8 @@ def text_of(value: Any, data_type: DataType, time_zone: str = "UTC") -> str:  # 
         case LocalZonedTimestampType():
             return _timestamp_text(value.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None), data_type.precision)
         case TimeType():
-            return _fraction(value.strftime("%H:%M:%S"), value.microsecond, data_type.precision)
+            text = _fraction(value.strftime("%H:%M:%S"), value.microsecond, data_type.precision)
+            return text.rstrip("0").rstrip(".") if "." in text else text
         case DayTimeIntervalType():
             return _interval_text(value)
         case YearMonthIntervalType():
@@ -134,9 +136,13 @@ def _interval_text(value: dt.timedelta) -> str:
 # -- parsing ----------------------------------------------------------------------------------------------------------
 
 
+_INTEGER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
+_FLOAT = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+
+
 def parse_boolean(text: str) -> bool:
     """Parse TRUE, FALSE and their short forms."""
-    word = text.strip().lower()
+    word = text.lower()
     if word in _TRUE:
         return True
     if word in _FALSE:
@@ -145,54 +151,62 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_number(text: str, target: DataType) -> Any:
-    """Parse a number of the target type."""
+    """Parse a number of the target type. Text with too many digits for the type is an error, not NULL."""
     word = text.strip()
     if isinstance(target, IntegralType):
-        try:
-            number = int(word) if re.fullmatch(r"[+-]?\d+", word) else int(Decimal(word))
-        except InvalidOperation:
-            raise ValueError(f"{text!r} is not a number") from None
+        if _INTEGER.fullmatch(word) is None:
+            raise ValueError(f"{text!r} is not a number")
+        number = int(Decimal(word))
         if not -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1):
             raise ValueError(f"{text!r} is out of range for {target.summary()}")
         return number
+    if _FLOAT.fullmatch(word) is None:
+        raise ValueError(f"{text!r} is not a number")
+    if not isinstance(target, DecimalType):
+        return float(word.rstrip("fFdD"))
     try:
-        if isinstance(target, DecimalType):
-            return fit(Decimal(word), target.precision, target.scale)
-        return float(word)
-    except (InvalidOperation, ValueError):
+        exact = fit(Decimal(word), target.precision, target.scale)
+    except InvalidOperation:
         raise ValueError(f"{text!r} is not a number") from None
+    if exact is None:
+        raise ValueError(f"{text!r} is out of range for {target.summary()}")
+    return exact
 
 
-_DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
+_SHORT_DATE = re.compile(r"(\d{1,4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?(?: .*)?", re.DOTALL)
+_TIME = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?")
+_TIMESTAMP = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
 
 
 def parse_date(text: str) -> dt.date:
-    """Parse ``2024-01-31``. A time after it is ignored."""
-    found = _DATE.match(text.strip())
+    """Parse ``2024-01-31``. Month and day are optional, and a time after it is ignored."""
+    found = _SHORT_DATE.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a DATE")
-    return dt.date(*map(int, found.groups()))
+    return dt.date(*(int(part or 1) for part in found.groups()))
 
 
-def parse_time(text: str) -> dt.time:
-    """Parse ``12:30:00``."""
-    word = text.strip()
-    found = _TIME.fullmatch(word.rsplit(" ", 1)[-1])
+def parse_time(text: str, precision: int = 6) -> dt.time:
+    """Parse ``12:30:00.5``. A date in front of it is ignored."""
+    found = _TIME.fullmatch(text.strip().rsplit(" ", 1)[-1])
     if found is None:
         raise ValueError(f"{text!r} is not a TIME")
     hour, minute, second, fraction = found.groups()
-    return dt.time(int(hour), int(minute), int(second or 0), int((fraction or "").ljust(6, "0")[:6]))
+    return dt.time(int(hour), int(minute or 0), int(second or 0), _micros(fraction, precision))
 
 
 def parse_timestamp(text: str, precision: int = 6) -> dt.datetime:
-    """Parse ``2024-01-31 12:30:00.123``. The time is optional."""
-    word = text.strip().replace("T", " ")
-    day = _DATE.match(word)
-    if day is None:
+    """Parse ``2024-01-31 12:30:00.123``. The time is optional. Day 30 of February is its last day."""
+    found = _TIMESTAMP.fullmatch(text.strip())
+    if found is None:
         raise ValueError(f"{text!r} is not a TIMESTAMP")
-    rest = word[day.end() :].strip().removesuffix("Z")
-    clock = parse_time(rest) if rest else dt.time()
-    unit = 10 ** max(0, 6 - precision)
-    clock = clock.replace(microsecond=clock.microsecond // unit * unit)
-    return dt.datetime.combine(parse_date(day.group()), clock)
+    *parts, fraction = found.groups()
+    year, month, day, hour, minute, second = (int(part or 0) for part in parts)
+    if day <= 31:
+        day = min(day, monthrange(year, month)[1])
+    return dt.datetime(year, month, day, hour, minute, second, _micros(fraction, precision))  # noqa: DTZ001
+
+
+def _micros(fraction: str | None, precision: int) -> int:
+    """The digits of a fraction of a second, cut to the precision, as microseconds."""
+    return int((fraction or "")[: min(precision, 6)].ljust(6, "0"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from zoneinfo import ZoneInfo
+import re
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,3 +42,25 @@ def local_to_instant(value: Value, zone: str) -> Value:
 def _resolve(value: dt.datetime | None, zone: str) -> dt.datetime | None:
     """Convert with fold=0, which uses the offset before a gap: the time moves forward by the gap."""
     return None if value is None else value.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC)
+
+
+_SHORT_NAMES = {"CST": "America/Chicago", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "PST": "America/Los_Angeles"}
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?")
+
+
+@cache
+def java_zone(name: str) -> dt.tzinfo:
+    """The zone of a name as Java reads it: an offset such as ``GMT+05:30`` is a name, and an unknown one means UTC.
+
+    >>> java_zone("GMT+05:30").utcoffset(None)
+    datetime.timedelta(seconds=19800)
+    """
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        sign, hours, minutes = offset.groups()
+        length = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return dt.timezone(length if sign == "+" else -length)
+    try:
+        return ZoneInfo(_SHORT_NAMES.get(name, name))
+    except (ZoneInfoNotFoundError, ValueError):
+        return dt.UTC

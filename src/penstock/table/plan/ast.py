@@ -119,11 +119,15 @@ class Over(Node):
 
 @dataclass(frozen=True, slots=True)
 class Subquery(Node):
-    """A query inside an expression: IN, EXISTS or SCALAR. ``query`` creates the relation for an outer scope."""
+    """A query inside an expression: IN, EXISTS or SCALAR. ``query`` creates the relation for an outer scope.
+
+    IN compares with ``=``, or with the operator of ``x > SOME (SELECT ...)``.
+    """
 
     kind: str
     query: Callable[[Any], Any]
     operands: tuple[Node, ...] = ()
+    operator: str = "="
 
 
 def children(node: Node) -> Iterator[Node]:

@@ -20,7 +20,6 @@ from penstock.core.table.types import (
     NullType,
     RowField,
     RowType,
-    TimestampType,
     VarBinaryType,
     VarCharType,
     YearMonthIntervalType,
@@ -333,14 +332,6 @@ def _to_instant(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
     return binder.function("$INSTANT OF TEXT" if of_text else "TO_TIMESTAMP_LTZ", *arguments)
 
 
-def _date_format(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
-    """Bind DATE_FORMAT, also of text with a time."""
-    arguments = binder.bind_all(node.arguments, scope)
-    if arguments and is_character(arguments[0].type):
-        arguments[0] = cast_to(arguments[0], TimestampType(3))
-    return binder.function("DATE_FORMAT", *arguments)
-
-
 def _plus(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
     """``+`` in an expression, which also joins texts. SQL has ``||`` for that."""
     arguments = binder.bind_all(node.arguments, scope)
@@ -360,7 +351,6 @@ SPECIAL: dict[str, Special] = {
     "JSON_ARRAY": _with_clauses(lambda options: (None, null_clause(options))),
     "TIMESTAMPADD": _timestamp_add,
     "TO_TIMESTAMP_LTZ": _to_instant,
-    "DATE_FORMAT": _date_format,
     "$ROW_OF": _row_of,
     "FIELD": _field_access,
     "ITEM": _item,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.core.table.type_rules import common_type
-from penstock.core.table.types import BooleanType, DataType
+from penstock.core.table.types import BigIntType, BooleanType, DataType
 from penstock.runtime.table.aggregates.registry import find_aggregate
 from penstock.runtime.table.expressions import Call, Constant, Expr, InputRef
 from penstock.table.plan import ast
@@ -115,6 +115,9 @@ def has_aggregate(node: ast.Node, binder: Binder) -> bool:
     return is_aggregate_call(node, binder) or any(has_aggregate(child, binder) for child in ast.children(node))
 
 
+GROUPING_FUNCTIONS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
+
+
 class AggregateBuilder:
     """Builds GROUP BY: collects the aggregate calls of later expressions and binds these to the result."""
 
@@ -147,6 +150,8 @@ class AggregateBuilder:
             return None
         if is_aggregate_call(node, self.binder):
             return self._aggregate(node)
+        if isinstance(node, ast.FunctionCall) and node.name.upper() in GROUPING_FUNCTIONS:
+            return self._grouping(node)
         if has_aggregate(node, self.binder):
             return None
         try:
@@ -161,6 +166,21 @@ class AggregateBuilder:
         if isinstance(node, ast.Ref):
             raise ValidationException(f"Expression '{node}' is not being grouped")
         return None
+
+    def _grouping(self, node: ast.FunctionCall) -> Expr:
+        """GROUPING and GROUPING_ID: every key is in the only set of a plain GROUP BY (T57)."""
+        self._key_places(node)
+        return Constant(BigIntType(_nullable=False), 0)
+
+    def _key_places(self, node: ast.FunctionCall) -> list[int]:
+        """Which keys the arguments of GROUPING are."""
+        places = []
+        for argument in node.arguments:
+            bound = self._inner.bind(argument, self._scope)
+            if bound not in self._meanings:
+                raise ValidationException(f"Argument to operator '{node.name.upper()}' must be a grouped expression")
+            places.append(self._meanings.index(bound))
+        return places
 
     def _aggregate(self, node: ast.Node) -> Expr:
         assert isinstance(node, (ast.FunctionCall, ast.UserFunctionCall))

@@ -15,7 +15,6 @@ from penstock.table.plan.build import AggregateBuilder
 from penstock.table.plan.nodes.aggregate import ExpandRel
 from penstock.table.plan.nodes.base import Field, Rel
 from penstock.table.plan.scope import Scope
-from penstock.util.exceptions import ValidationException
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +101,15 @@ def with_grouping_sets(
 
 
 class _GroupingSetsBuilder(AggregateBuilder):
-    """Also binds GROUPING and GROUPING_ID."""
-
-    def _intercept(self, node: ast.Node, scope: Scope) -> Expr | None:
-        if isinstance(node, ast.FunctionCall) and node.name.upper() in ("GROUPING", "GROUPING_ID", "GROUP_ID"):
-            return self._grouping(node)
-        return super()._intercept(node, scope)
+    """GROUPING and GROUPING_ID read the number of the set."""
 
     def _grouping(self, node: ast.FunctionCall) -> Expr:
         binder = Binder()
         missing = InputRef(self.keys[-1].type, len(self.keys) - 1)
         number = BigIntType(_nullable=False)
         total: Expr = Constant(number, 0)
-        for argument in node.arguments:
-            bound = self._inner.bind(argument, self._scope)
-            if bound not in self._meanings:
-                raise ValidationException(f"Argument to operator '{node.name.upper()}' must be a grouped expression")
-            bit = Constant(number, 1 << self._meanings.index(bound))
+        for place in self._key_places(node):
+            bit = Constant(number, 1 << place)
             flag = binder.function("%", binder.function("/", missing, bit), Constant(number, 2))
             total = binder.function("+", binder.function("*", total, Constant(number, 2)), flag)
         return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.core.table.types import RowType
 from penstock.runtime.table.expressions import Call, CorrelRef, Expr, InputRef
@@ -38,6 +38,14 @@ class Scope:
         """Create the scope of one relation."""
         return Scope([ScopeColumn(one, qualifier) for one in fields], outer, style)
 
+    def extended(self, fields: Sequence[Field], qualifier: tuple[str, ...] = (), names: Sequence[str] = ()) -> Scope:
+        """The scope with the columns of another relation after its own, perhaps under new names."""
+        if names:
+            if len(names) != len(fields):
+                raise ValidationException(f"{len(names)} names are given to {len(fields)} columns")
+            fields = [replace(one, name=name) for one, name in zip(fields, names, strict=True)]
+        return Scope([*self.columns, *(ScopeColumn(one, qualifier) for one in fields)], self.outer, self.style)
+
     @property
     def fields(self) -> list[Field]:
         """The columns."""
@@ -60,6 +68,12 @@ class Scope:
                 return _nested(column, rest, path)
             scope, depth = scope.outer, depth + 1
         raise self._unknown(path)
+
+    def row_at(self, path: tuple[str, ...]) -> RowType | None:
+        """The type of the column of a name, if its values are rows."""
+        found = self.find(path)
+        type_ = None if found is None or found[1] else self.columns[found[0]].field.type
+        return type_ if isinstance(type_, RowType) else None
 
     def find(self, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
         """Return the index of the column and the path after it. A longer qualifier precedes a field of a row."""

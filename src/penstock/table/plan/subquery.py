@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.core.table.types import BooleanType
+from penstock.core.table.types import BigIntType, BooleanType
 from penstock.runtime.table.expressions import Call, Constant, CorrelRef, Expr, InputRef, shifted, transform, walk
 from penstock.table.plan import ast, build
 from penstock.table.plan.bind import Binder
 from penstock.table.plan.joins import make_join
 from penstock.table.plan.nodes.aggregate import AggregateRel, AggregateSpec
 from penstock.table.plan.nodes.base import Field, Rel
-from penstock.table.plan.nodes.join import ANTI, LEFT, SEMI
+from penstock.table.plan.nodes.join import ANTI, INNER, LEFT, SEMI
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
 from penstock.table.plan.scope import Scope, ScopeColumn
 from penstock.util.exceptions import TableException, ValidationException
@@ -21,6 +21,8 @@ from penstock.util.exceptions import TableException, ValidationException
 if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
 
+_COUNT = BigIntType(_nullable=False)
+_ZERO = Constant(_COUNT, 0)
 _TRUE = Constant(BooleanType(_nullable=False), value=True)
 
 
@@ -76,7 +78,7 @@ class SubqueryPlanner:
             for index, operand in enumerate(subquery.operands):
                 left = binder.bind(operand, scope)
                 right = InputRef(inner.relation.fields[index].type, width + index)
-                condition.append(_comparison(binder, left, right, negated=negated))
+                condition.append(_comparison(binder, subquery.operator, left, right, negated=negated))
         return make_join(relation, inner.relation, ANTI if negated else SEMI, conjunction(condition))
 
     # -- scalar subqueries --------------------------------------------------------------------------------------
@@ -92,23 +94,10 @@ class SubqueryPlanner:
             return relation, scope, binder
         known: list[tuple[ast.Subquery, Expr]] = []
         for subquery in found:
-            if subquery.kind != "SCALAR":
-                raise TableException(
-                    "IN and EXISTS with a query are supported as conditions of WHERE that are joined by AND"
-                )
-            query = subquery.query(scope)
-            inner = decorrelate(query)
-            if len(inner.relation.fields) - _hidden(inner.relation) != 1:
-                raise ValidationException("SQL validation failed. A scalar subquery must have one column")
-            width = len(relation.fields)
-            default = _value_of_no_rows(query) if inner.conditions else None
-            if not _is_single(query):
-                inner = _single_value(inner)
-            condition = conjunction([_between(one, width) for one in inner.conditions])
-            relation = make_join(relation, inner.relation, LEFT, condition)
-            value: Expr = InputRef(relation.fields[width].type, width)
-            if default is not None and not inner.relation.fields[0].type.is_nullable:
-                value = Call(default.type, "COALESCE", (value, default))
+            if subquery.kind == "SCALAR":
+                relation, value = _with_scalar(relation, subquery.query(scope))
+            else:
+                relation, value = self._truth(relation, scope, binder, subquery)
             known.append((subquery, value))
         columns = [
             *scope.columns,
@@ -120,6 +109,65 @@ class SubqueryPlanner:
 
         wider = Scope(columns, scope.outer, scope.style)
         return relation, wider, Binder(binder.user_functions, binder.subqueries, [intercept, *binder.intercept])
+
+    def _truth(self, relation: Rel, scope: Scope, binder: Binder, subquery: ast.Subquery) -> tuple[Rel, Expr]:
+        """IN or EXISTS as a value: rows are counted, for IN also those that are equal and those that are not NULL."""
+        inner = subquery.query(scope)
+        if subquery.kind == "EXISTS":
+            relation, rows = _with_count(relation, inner)
+            return relation, binder.function(">", rows, _ZERO)
+        if len(subquery.operands) != 1 or len(inner.fields) != 1 or subquery.operator != "=":
+            raise TableException("IN with several columns, SOME and ALL are supported as conditions of WHERE only")
+        left = binder.bind(subquery.operands[0], scope)
+        relation, equal = _with_count(relation, _equal_rows(binder, inner, left))
+        contained = binder.function(">", equal, _ZERO)
+        if not left.type.is_nullable and not inner.fields[0].type.is_nullable:
+            return relation, contained
+        relation, rows = _with_count(relation, inner)
+        relation, present = _with_count(relation, _not_null_rows(inner))
+        truth = BooleanType()
+        cases = [
+            (binder.function("=", rows, _ZERO), Constant(truth, value=False)),
+            (contained, Constant(truth, value=True)),
+            (Call(BooleanType(_nullable=False), "IS NULL", (left,)), Constant(truth, None)),
+            (binder.function("<", present, rows), Constant(truth, None)),
+        ]
+        operands = [one for case in cases for one in case]
+        return relation, Call(truth, "CASE", (*operands, Constant(truth, value=False)))
+
+
+def _with_scalar(relation: Rel, query: Rel) -> tuple[Rel, Expr]:
+    """Join the only value of a query; it is the column after those of the relation."""
+    inner = decorrelate(query)
+    if len(inner.relation.fields) - _hidden(inner.relation) != 1:
+        raise ValidationException("SQL validation failed. A scalar subquery must have one column")
+    width = len(relation.fields)
+    default = _value_of_no_rows(query) if inner.conditions else None
+    if not _is_single(query):
+        inner = _single_value(inner)
+    condition = conjunction([_between(one, width) for one in inner.conditions])
+    relation = make_join(relation, inner.relation, LEFT, condition)
+    value: Expr = InputRef(relation.fields[width].type, width)
+    if default is not None and not inner.relation.fields[0].type.is_nullable:
+        value = Call(default.type, "COALESCE", (value, default))
+    return relation, value
+
+
+def _with_count(relation: Rel, query: Rel) -> tuple[Rel, Expr]:
+    """Join the number of a query's rows."""
+    width = len(relation.fields)
+    relation, _ = _with_scalar(relation, _count(query))
+    return relation, Call(_COUNT, "COALESCE", (InputRef(relation.fields[width].type, width), _ZERO))
+
+
+def join_lateral(relation: Rel, query: Rel, *, outer: bool) -> Rel:
+    """LATERAL (SELECT ...): the rows that the query has for each row of the relation."""
+    inner = decorrelate(query)
+    width = len(relation.fields)
+    condition = conjunction([_between(one, width) for one in inner.conditions])
+    joined = make_join(relation, inner.relation, LEFT if outer else INNER, condition)
+    hidden = _hidden(inner.relation)
+    return build.keep_columns(joined, range(len(joined.fields) - hidden)) if hidden else joined
 
 
 def _predicate(node: ast.Node) -> tuple[ast.Subquery | None, bool]:
@@ -283,9 +331,33 @@ def _value_of_no_rows(rel: Rel) -> Expr | None:
     return transform(rel.expressions[0], default)
 
 
-def _comparison(binder: Binder, left: Expr, right: Expr, *, negated: bool) -> Expr:
+def _comparison(binder: Binder, operator: str, left: Expr, right: Expr, *, negated: bool) -> Expr:
     """Return the comparison of IN. NOT IN holds only if it is FALSE, so not for NULL (T35)."""
-    equal = binder.function("=", left, right)
-    if not negated or not equal.type.is_nullable:
-        return equal
-    return Call(BooleanType(_nullable=False), "IS NOT FALSE", (equal,))
+    compared = binder.function(operator, left, right)
+    if not negated or not compared.type.is_nullable:
+        return compared
+    return Call(BooleanType(_nullable=False), "IS NOT FALSE", (compared,))
+
+
+# -- IN and EXISTS as values ------------------------------------------------------------------------------------------
+
+
+def _count(relation: Rel) -> Rel:
+    """How many rows a relation has."""
+    spec = AggregateSpec("COUNT", (), _COUNT)
+    return AggregateRel((Field("$count", _COUNT),), relation, (), (spec,))
+
+
+def _equal_rows(binder: Binder, relation: Rel, left: Expr) -> Rel:
+    """The rows of a subquery whose first column equals an outer value."""
+
+    def outer(node: Expr) -> Expr | None:
+        return CorrelRef(node.type, node.index) if isinstance(node, InputRef) else None
+
+    condition = binder.function("=", transform(left, outer), InputRef(relation.fields[0].type, 0))
+    return build.filter_rows(relation, condition)
+
+
+def _not_null_rows(relation: Rel) -> Rel:
+    ref = InputRef(relation.fields[0].type, 0)
+    return build.filter_rows(relation, Call(BooleanType(_nullable=False), "IS NOT NULL", (ref,)))

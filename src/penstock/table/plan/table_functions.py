@@ -40,8 +40,9 @@ def window_table_function(name: str, trees: Sequence[Any], reader: Any, table_ar
     """Build ``TUMBLE(TABLE t, DESCRIPTOR(c), size)`` and similar, by position or by name."""
     given = _arguments(name, trees)
     table = given["DATA"]
-    relation, scope = table_argument(table.expressions[0])
-    partition = _partition(table.expressions[1:], reader, scope)
+    source, *keys = table.expressions if type(table).__name__ == "Anonymous" else [table]
+    relation, scope = table_argument(source)
+    partition = _partition(keys, reader, scope)
     column = _time_column(name, given["TIMECOL"], relation)
     lengths = {
         key: _milliseconds(reader.read(given[key]), name, key) for key in given if key not in ("DATA", "TIMECOL")
@@ -87,8 +88,10 @@ def _arguments(name: str, trees: Sequence[Any]) -> dict[str, Any]:
     missing = [key for key in parameters if key not in given and key != "OFFSET"]
     if missing:
         raise ValidationException(f"SQL validation failed. {name} needs the arguments {', '.join(missing)}")
-    if type(given["DATA"]).__name__ != "Anonymous" or given["DATA"].this != "$TABLE":
-        raise ValidationException(f"SQL validation failed. The first argument of {name} is TABLE t")
+    table = given["DATA"]
+    is_query = type(table).__name__ in ("Subquery", "Paren", "Select")
+    if not is_query and (type(table).__name__ != "Anonymous" or table.this != "$TABLE"):
+        raise ValidationException(f"SQL validation failed. The first argument of {name} is TABLE t or a query")
     return given
 
 

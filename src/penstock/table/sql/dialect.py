@@ -49,12 +49,21 @@ def parse(text: str) -> Any:
         trees = [tree for tree in sqlglot.parse(text, dialect=dialect) if tree is not None]
     except SqlglotError as error:
         raise SqlParserException(f"SQL parse failed. {_message(error)}") from None
+    except IndexError:  # nothing follows the word SELECT
+        raise SqlParserException("SQL parse failed. The statement ends too early") from None
     except RecursionError:
         raise SqlParserException("SQL parse failed. The statement is nested too deeply") from None
     if len(trees) != 1:
         what = "there is no statement" if not trees else "there is more than one statement"
         raise SqlParserException(f"SQL parse failed. {what}: give exactly one")
-    return trees[0]
+    return trees[0].transform(_without_qualify)
+
+
+def _without_qualify(tree: Any) -> Any:
+    """QUALIFY is a WHERE around the query, which has the functions over rows as columns."""
+    from sqlglot.transforms import eliminate_qualify
+
+    return eliminate_qualify(tree) if type(tree).__name__ == "Select" and tree.args.get("qualify") else tree
 
 
 def _message(error: Exception) -> str:

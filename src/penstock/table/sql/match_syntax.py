@@ -91,7 +91,7 @@ def _milliseconds(node: ast.Node) -> int:
 
 
 def _skip(tree: Any) -> tuple[str, str]:
-    words = ["SKIP", "PAST", "LAST", "ROW"] if tree is None else tree.name.split()
+    words = ["SKIP", "TO", "NEXT", "ROW"] if tree is None else tree.name.split()
     upper = [word.upper() for word in words]
     if upper == ["SKIP", "PAST", "LAST", "ROW"]:
         return "PAST LAST ROW", ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from penstock.core.table.type_rules import MAX_PRECISION
 from penstock.core.table.types import DataType, DataTypes, DayTimeIntervalType, YearMonthIntervalType
 from penstock.runtime.table.text import parse_date, parse_time, parse_timestamp
 from penstock.table.plan import ast
@@ -20,6 +22,8 @@ _BINARY = {
     "GT": ">", "GTE": ">=", "And": "AND", "Or": "OR", "DPipe": "||", "NullSafeEQ": "IS NOT DISTINCT FROM",
     "NullSafeNEQ": "IS DISTINCT FROM", "SimilarTo": "SIMILAR TO", "IntDiv": "/",
 }  # fmt: skip
+_CODE_POINT = re.compile(r"\\(?:([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6}))")
+_NEGATED = {"EQ": "<>", "NEQ": "=", "LT": ">=", "LTE": ">", "GT": "<=", "GTE": "<"}
 
 
 def parse_expression(text: str) -> ast.Node:
@@ -41,13 +45,16 @@ class ExpressionReader:
     def read(self, tree: Any) -> ast.Node:
         """Return the unresolved form of a tree."""
         kind = type(tree).__name__
+        if kind in _NEGATED and type(tree.expression).__name__ in ("Any", "All"):
+            return self._quantified(tree)
         if kind in _BINARY:
-            return ast.FunctionCall(_BINARY[kind], (self.read(tree.this), self.read(tree.expression)))
+            call = ast.FunctionCall(_BINARY[kind], (self.read(tree.this), self.read(tree.expression)))
+            return ast.FunctionCall("NOT", (call,)) if tree.args.get("negate") else call
         method = getattr(self, f"_read_{kind.lower()}", None)
         if method is None:
             raise SqlParserException(f"SQL parse failed. '{tree.sql()}' is not supported in an expression")
         node: ast.Node = method(tree)
-        return node
+        return ast.FunctionCall("NOT", (node,)) if tree.args.get("negate") else node
 
     def read_all(self, trees: Any) -> tuple[ast.Node, ...]:
         """Return the unresolved form of several trees."""
@@ -87,13 +94,18 @@ class ExpressionReader:
         text = tree.this
         if "e" in text.lower():
             return ast.Literal(float(text), DataTypes.DOUBLE(nullable=False))
-        return ast.Literal(Decimal(text) if "." in text else int(text))
+        if "." not in text:
+            return ast.Literal(int(text))
+        scale = len(text) - text.index(".") - 1  # the digits as they are written count: 0.5 is a DECIMAL(2, 1)
+        fits = len(text) - 1 <= MAX_PRECISION
+        return ast.Literal(Decimal(text), DataTypes.DECIMAL(len(text) - 1, scale, nullable=False) if fits else None)
 
     def _read_hexstring(self, tree: Any) -> ast.Node:
-        return ast.Literal(bytes.fromhex(tree.this if not tree.this.startswith("0x") else tree.this[2:]))
+        data = bytes.fromhex(tree.this if not tree.this.startswith("0x") else tree.this[2:])
+        return ast.Literal(data, DataTypes.BINARY(len(data), nullable=False) if data else None)
 
     def _read_unicodestring(self, tree: Any) -> ast.Node:
-        return ast.Literal(str(tree.this).encode().decode("unicode_escape"))
+        return ast.Literal(_CODE_POINT.sub(lambda found: chr(int(found[1] or found[2], 16)), str(tree.this)))
 
     def _read_boolean(self, tree: Any) -> ast.Node:
         return ast.Literal(bool(tree.this))
@@ -173,6 +185,14 @@ class ExpressionReader:
             return ast.Subquery("IN", self._subquery(query), operands)
         return ast.FunctionCall("IN", (self.read(operand), *self.read_all(tree.expressions)))
 
+    def _quantified(self, tree: Any) -> ast.Node:
+        """``x > SOME (SELECT ...)``. With ALL, no row may fulfil the negated comparison."""
+        kind, right = type(tree).__name__, tree.expression
+        every = type(right).__name__ == "All"
+        operator = _NEGATED[kind] if every else _BINARY[kind]
+        subquery = ast.Subquery("IN", self._subquery(right.this), self._row(tree.this), operator)
+        return ast.FunctionCall("NOT", (subquery,)) if every else subquery
+
     def _row(self, tree: Any) -> tuple[ast.Node, ...]:
         return self.read_all(tree.expressions) if type(tree).__name__ == "Tuple" else (self.read(tree),)
 
@@ -194,9 +214,10 @@ class ExpressionReader:
         return ast.FunctionCall("LIKE", (self.read(tree.this), self.read(tree.expression)))
 
     def _read_escape(self, tree: Any) -> ast.Node:
-        call = self.read(tree.this)
-        assert isinstance(call, ast.FunctionCall)
-        return ast.FunctionCall(call.name, (*call.arguments, self.read(tree.expression)))
+        like = tree.this
+        arguments = (self.read(like.this), self.read(like.expression), self.read(tree.expression))
+        call = ast.FunctionCall(_BINARY.get(type(like).__name__, "LIKE"), arguments)
+        return ast.FunctionCall("NOT", (call,)) if like.args.get("negate") else call
 
     def _read_case(self, tree: Any) -> ast.Node:
         operand = None if tree.this is None else self.read(tree.this)

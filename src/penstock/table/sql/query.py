@@ -21,10 +21,10 @@ from penstock.table.plan.nodes.base import Field, Rel
 from penstock.table.plan.nodes.rank import SortKey
 from penstock.table.plan.nodes.relational import ValuesRel
 from penstock.table.plan.over import bind_parts, has_over_or_subquery, with_over_windows
-from penstock.table.plan.scope import Scope, ScopeColumn
+from penstock.table.plan.scope import Scope
 from penstock.table.plan.set_operations import set_operation
 from penstock.table.plan.sorting import sort_keys, sort_relation
-from penstock.table.plan.subquery import SubqueryPlanner
+from penstock.table.plan.subquery import SubqueryPlanner, join_lateral
 from penstock.table.plan.table_functions import apply_table_function, window_table_function
 from penstock.table.sql.hints import StateTtl, hint_options
 from penstock.table.sql.match_syntax import read_match
@@ -306,15 +306,12 @@ class QueryTranslator:
         elif type(tree.this).__name__ == "Unnest":
             return self._lateral(relation, scope, tree.this, outer=outer)
         else:
-            raise ValidationException("LATERAL with a query is not supported: use a join")
-        width = len(relation.fields)
+            joined = join_lateral(relation, self._nested(tree.this, scope), outer=outer)
+            return joined, scope.extended(joined.fields[len(relation.fields) :], qualifier, names)
         joined = apply_table_function(
             relation, scope, self.binder(), function, arguments, outer=outer, names=names, ordinality=ordinality
         )
-        columns = [*scope.columns, *(ScopeColumn(field, qualifier) for field in joined.fields[width:])]
-        if not scope.columns and width:
-            columns = [ScopeColumn(field, qualifier) for field in joined.fields[width:]]
-        return joined, Scope(columns, scope.outer, "sql")
+        return joined, scope.extended(joined.fields[len(relation.fields) :], qualifier)
 
     def _join(self, left: Rel, left_scope: Scope, tree: Any) -> tuple[Rel, Scope]:
         side, kind = (tree.side or "").upper(), (tree.kind or "").upper()
@@ -443,6 +440,9 @@ def _expand(node: ast.Node, scope: Scope) -> list[ast.Node]:
     """Expand ``*`` and ``t.*``. Columns get names that stay unique although names repeat."""
     if not isinstance(node, ast.Star):
         return [node]
+    row = scope.row_at(node.qualifier) if node.qualifier else None
+    if row is not None:
+        return [ast.Ref((*node.qualifier, name)) for name in row.field_names()]
     return [ast.ColumnAt(index, scope.columns[index].field.name) for index in scope.columns_of(node.qualifier)]
 
 

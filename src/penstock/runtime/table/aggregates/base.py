@@ -66,6 +66,8 @@ class Aggregate(ABC):
 
     results_at_end: bool = False
     """Set if only the final results are needed, and not the results after each row."""
+    skips_null: bool = True
+    """Whether rows with a NULL argument do not count, which DISTINCT has to know."""
 
     def user_functions(self) -> list[Any]:
         """Return the user's functions, to open and close."""

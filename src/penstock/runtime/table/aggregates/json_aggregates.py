@@ -67,8 +67,9 @@ class JsonObjectAgg(_JsonAggregate):
         return json.dumps(values[0], ensure_ascii=False), _json(values[1])
 
     def value(self, accumulator: Any) -> Any:
-        """Return the JSON text."""
-        return "{" + ",".join(f"{key}:{value}" for key, value in dict(accumulator).items()) + "}"
+        """As text."""
+        pairs = dict(accumulator)
+        return "{" + ",".join(f"{key}:{pairs[key]}" for key in sorted(pairs)) + "}"
 
 
 def _json(value: Any) -> str:

@@ -78,6 +78,7 @@ class DistinctAggregate(Aggregate):
         self.fields = (None, *inner.fields)
         self.empty = (None, *inner.empty)
         self.result_type = inner.result_type
+        self.skips_null = inner.skips_null
 
     def user_functions(self) -> list[Any]:
         """Return the functions of the inner aggregate."""
@@ -85,10 +86,10 @@ class DistinctAggregate(Aggregate):
 
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
         """Add only the first row of a value, and retract only its last one."""
-        if batch.signs is None and len(batch.arguments) == 1:
+        if batch.signs is None and len(batch.arguments) == 1 and self.skips_null:
             mask, final = _first_rows(batch, fields[0])
         else:
-            mask, final = _changing_rows(batch, fields[0])
+            mask, final = _changing_rows(batch, fields[0], skips_null=self.skips_null)
         inner = AggregateInput(batch.segments, batch.arguments, batch.signs, mask)
         scan = self.inner.scan(inner, fields[1:])
         return AggregateScan(scan.initial, scan.running, [final, *scan.fields])
@@ -102,9 +103,10 @@ class DistinctAggregate(Aggregate):
         raise NotImplementedError("DISTINCT aggregates of sessions are merged row by row")
 
 
-def _changing_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArray, list[Any]]:
+def _changing_rows(batch: AggregateInput, known: list[Any], *, skips_null: bool) -> tuple[pa.BooleanArray, list[Any]]:
     """Return the first row of every value and the row that retracts its last one, and the counts after the batch."""
     rows = list(zip(*map(key_values, batch.arguments), strict=True))
+    skipped = [skips_null and None in row for row in rows]
     signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
     counts = [True] * len(rows) if batch.mask is None else batch.mask.to_pylist()
     matters: list[bool] = []
@@ -112,7 +114,8 @@ def _changing_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanA
     for before, start, end in batch.segments.slices(known):
         seen: dict[Any, int] = {} if before is None else before
         matters += [
-            counts[position] and _changes(seen, rows[position], signs[position]) for position in range(start, end)
+            counts[position] and not skipped[position] and _changes(seen, rows[position], signs[position])
+            for position in range(start, end)
         ]
         final.append(seen)
     return pa.array(matters, pa.bool_()), final
@@ -145,8 +148,6 @@ def _first_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArra
 
 def _changes(seen: dict[Any, int], row: tuple[Any, ...], sign: int) -> bool:
     """Whether the row is the first or the last with its value."""
-    if any(value is None for value in row):
-        return False
     before = seen.get(row, 0)
     if sign > 0:
         seen[row] = before + 1

@@ -136,9 +136,9 @@ def _remainder(call: Call) -> Evaluate:
     left, right = (evaluator(operand) for operand in call.operands)
 
     def evaluate(rows: Rows) -> Value:
-        a, b = left(rows).cast(type_), right(rows).cast(type_)
+        a, b = left(rows).cast(pa.int64()), right(rows).cast(pa.int64())
         _check_divisor(a, b)
-        return pc.subtract(a, pc.multiply(pc.divide(a, b), b))
+        return pc.subtract(a, pc.multiply(pc.divide(a, b), b)).cast(type_)
 
     return evaluate
 
@@ -274,7 +274,7 @@ def absolute(context: Any, value: Value) -> Value:
 def _rounded(types: Sequence[DataType]) -> DataType | None:
     one = types[0]
     if isinstance(one, DecimalType):
-        return DecimalType(max(1, one.precision - one.scale), 0)
+        return DecimalType(one.precision, 0)
     return one
 
 
@@ -346,7 +346,17 @@ def atan2(context: Any, y: Value, x: Value) -> Value:
 @by_row("LOG", takes=[NUMERIC, NUMERIC], gives=DOUBLE, optional=1)
 def logarithm(first: Any, second: Any = None) -> float:
     """LOG(x), or LOG(base, x)."""
-    return math.log(first) if second is None else math.log(second) / math.log(first)
+    if second is None:
+        return _natural_logarithm(first)
+    base, number = _natural_logarithm(first), _natural_logarithm(second)
+    return number / base if base else math.copysign(math.inf, number) if number else math.nan
+
+
+def _natural_logarithm(number: Any) -> float:
+    """As in Java: minus infinity for 0, NaN for less."""
+    if number > 0:
+        return math.log(number)
+    return -math.inf if number == 0 else math.nan
 
 
 @scalar("SIGN", takes=[NUMERIC], gives=first_argument)

@@ -200,12 +200,16 @@ def map_union(*maps: dict[Any, Any]) -> dict[Any, Any]:
 @by_row("SPLIT", takes=[CHARACTER, CHARACTER], gives=ArrayType(STRING))
 def split(text: str, separator: str) -> list[str]:
     """Split a string; without a separator, into characters."""
+    if not text:
+        return []
     return text.split(separator) if separator else list(text)
 
 
 @by_row("STR_TO_MAP", takes=[CHARACTER, CHARACTER, CHARACTER], gives=MapType(STRING, STRING), optional=2)
 def str_to_map(text: str, entries: str = ",", pair: str = "=") -> dict[str, str | None]:
     """Build a map from a string like ``a=1,b=2``."""
+    if not text:
+        return {}
     result: dict[str, str | None] = {}
     for one in text.split(entries):
         key, found, value = one.partition(pair)

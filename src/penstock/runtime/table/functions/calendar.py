@@ -28,13 +28,13 @@ from penstock.runtime.table.functions.registry import (
     INTEGER,
     STRING,
     TEMPORAL,
-    TIME_POINT,
     Family,
     ScalarFunction,
     register,
     row_evaluator,
 )
-from penstock.runtime.table.patterns import format_java, parse_java
+from penstock.runtime.table.patterns import format_java, parse_java, parse_timestamp_text
+from penstock.runtime.table.zones import java_zone
 
 _DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -69,6 +69,8 @@ def _compile_add(call: Call) -> Evaluate:
             return add_months(moment, _MONTHS[unit] * amount)
         if isinstance(result, DateType):
             return moment + int(amount) * _LENGTHS[unit]
+        if isinstance(result, TimeType):
+            return (_moment(moment, result) + int(amount) * _LENGTHS[unit]).time()
         whole = moment if isinstance(moment, dt.datetime) else dt.datetime.combine(moment, dt.time())
         return whole + int(amount) * _LENGTHS[unit]
 
@@ -78,13 +80,11 @@ def _compile_add(call: Call) -> Evaluate:
 def sum_type(unit: str, moment: DataType) -> DataType:
     """Return the type of TIMESTAMPADD: a date plus hours is a timestamp."""
     if isinstance(moment, DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
-        return TimestampType(0 if unit in ("HOUR", "MINUTE", "SECOND") else 3)
+        return TimestampType(6 if unit in ("HOUR", "MINUTE", "SECOND") else 3)
     return moment
 
 
-register(
-    ScalarFunction("TIMESTAMPADD", pa.scalar, [INTEGER, TIME_POINT], lambda types: types[1], compiler=_compile_add)
-)
+register(ScalarFunction("TIMESTAMPADD", pa.scalar, [INTEGER, TEMPORAL], lambda types: types[1], compiler=_compile_add))
 
 
 def _compile_difference(call: Call) -> Evaluate:
@@ -114,12 +114,20 @@ def _whole(amount: int, unit: int) -> int:
 
 
 def _months_between(start: dt.datetime, end: dt.datetime) -> int:
-    """Return the number of complete months."""
-    if start > end:
-        return -_months_between(end, start)
-    months = (end.year - start.year) * 12 + end.month - start.month
-    is_over = bool(add_months(start, months) <= end)
-    return months if is_over else months - 1
+    """Return the number of complete months. If they are whole but for the time of the day, the earlier time counts."""
+    months = _months_between_days(start.date(), end.date())
+    same_day = bool(add_months(start.date(), months) == end.date())
+    return months - 1 if same_day and end.time() < start.time() else months
+
+
+def _months_between_days(start: dt.date, end: dt.date) -> int:
+    """One that is not over does not count, except that the last day of a month ends it."""
+    if end < start:
+        return -_months_between_days(end, start)
+    months = (end - start).days // 31
+    while add_months(start, months) < end and add_months(start, months + 1) <= end:
+        months += 1
+    return months
 
 
 register(
@@ -193,10 +201,10 @@ def _in_zone(body: Callable[..., Any]) -> Callable[[Call], Evaluate]:
 
 
 def _convert_tz(_: str, text: str, source: str, target: str) -> str | None:
-    moment = parse_java(text, _DEFAULT_PATTERN)
+    moment = parse_java(text, _DEFAULT_PATTERN, rolls=True)
     if moment is None:
         return None
-    there = moment.replace(tzinfo=ZoneInfo(source)).astimezone(ZoneInfo(target))
+    there = moment.replace(tzinfo=java_zone(source)).astimezone(java_zone(target))
     return format_java(there.replace(tzinfo=None), _DEFAULT_PATTERN)
 
 
@@ -206,15 +214,19 @@ def _from_unixtime(zone: str, seconds: int, pattern: str = _DEFAULT_PATTERN) -> 
 
 
 def _unix_timestamp(zone: str, text: str, pattern: str = _DEFAULT_PATTERN) -> int:
-    moment = parse_java(text, pattern)
+    moment = parse_java(text, pattern, rolls=True)
     if moment is None:
         return -(2**63)  # Flink's result for text that is not a time
     return int(moment.replace(tzinfo=ZoneInfo(zone)).timestamp() // 1)
 
 
 def _instant_of_text(zone: str, text: str, pattern: str = _DEFAULT_PATTERN, named: str = "UTC") -> dt.datetime | None:
-    moment = parse_java(text, pattern)
-    return None if moment is None else moment.replace(tzinfo=ZoneInfo(named)).astimezone(dt.UTC)
+    moment = parse_timestamp_text(text, pattern)
+    if moment is None:
+        if pattern == _DEFAULT_PATTERN:
+            raise ValueError(f"{text!r} is not a TIMESTAMP_LTZ")
+        return None
+    return moment.replace(tzinfo=ZoneInfo(named)).astimezone(dt.UTC)
 
 
 def _compile_unix_timestamp(call: Call) -> Evaluate:

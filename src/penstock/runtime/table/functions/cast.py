@@ -56,6 +56,7 @@ from penstock.runtime.table.text import (
 from penstock.runtime.table.zones import instant_to_local, local_to_instant
 
 Convert = Callable[[Any, EvaluationContext], Any]
+_UNLIMITED = 2**31 - 1
 
 
 class CastError(ValueError):
@@ -129,7 +130,7 @@ def _column_cast(  # noqa: C901 - a case for each pair of types
         return lambda value, _: value.cast(pa.float64()).cast(type_)
     if is_character(source) and isinstance(target, VarCharType):
         return lambda value, _: _cut(value, target.length)
-    if is_binary(source) and isinstance(target, VarBinaryType):
+    if is_binary(source) and isinstance(target, VarBinaryType) and target.length >= _UNLIMITED:
         return lambda value, _: value
     if isinstance(source, DateType) and isinstance(target, TimestampType):
         return lambda value, _: value.cast(type_)
@@ -166,7 +167,7 @@ def _truncated(value: Value, type_: pa.DataType) -> Value:
 
 
 def _cut(value: Value, length: int) -> Value:
-    return value if length >= 2**31 - 1 else pc.utf8_slice_codeunits(value, 0, length)
+    return value if length >= _UNLIMITED else pc.utf8_slice_codeunits(value, 0, length)
 
 
 def _floor_to(value: Value, precision: int) -> Value:
@@ -188,6 +189,8 @@ def converter(source: DataType, target: DataType) -> Convert:
         return _to_text(source, target)
     if is_character(source):
         return _from_text(target)
+    if is_binary(source) and is_binary(target):
+        return lambda value, _: _sized(value, target)
     if isinstance(target, DecimalType):
         precision, scale = target.precision, target.scale
         return lambda value, _: fit(Decimal(repr(value) if isinstance(value, float) else value), precision, scale)
@@ -196,6 +199,8 @@ def converter(source: DataType, target: DataType) -> Convert:
     if is_integer(target) and is_numeric(source):
         bits = target.bits  # type: ignore[attr-defined]
         return lambda value, _: _wrap(int(Decimal(value).to_integral_value(ROUND_DOWN)), bits)
+    if is_numeric(source) and is_approximate(target):
+        return lambda value, _: float(value)
     if is_numeric(target) and isinstance(source, BooleanType):
         return lambda value, _: float(value)
     if is_interval(source) and is_integer(target):
@@ -208,6 +213,12 @@ def converter(source: DataType, target: DataType) -> Convert:
 def _wrap(number: int, bits: int) -> int:
     half = 1 << (bits - 1)
     return (number + half) % (2 * half) - half
+
+
+def _sized(data: bytes, target: DataType) -> bytes:
+    """Bytes cut to the length of a type; BINARY is filled up with zeros (T37)."""
+    length: int = target.length  # type: ignore[attr-defined]
+    return bytes(data[:length]) if isinstance(target, VarBinaryType) else bytes(data[:length]).ljust(length, b"\0")
 
 
 def _to_text(source: DataType, target: DataType) -> Convert:
@@ -228,13 +239,13 @@ def _from_text(target: DataType) -> Convert:
         case DateType():
             return lambda value, _: parse_date(value)
         case TimeType():
-            return lambda value, _: parse_time(value)
+            return lambda value, _: parse_time(value, target.precision)
         case TimestampType():
             return lambda value, _: parse_timestamp(value, target.precision)
         case LocalZonedTimestampType():
             return lambda value, context: _local(parse_timestamp(value, target.precision), context)
         case _ if is_binary(target):
-            return lambda value, _: value.encode()
+            return lambda value, _: _sized(value.encode(), target)
         case _ if is_numeric(target):
             return lambda value, _: parse_number(value, target)
     raise CastError(f"text cannot be cast to {target}")

@@ -25,6 +25,8 @@ _ORDERS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]] = {
 
 def _comparison(kernel: Callable[..., Any], by_value: Callable[[Any, Any], bool]) -> Callable[..., Value]:
     def compare(context: Any, left: Value, right: Value) -> Value:
+        if pt.is_null(left.type):
+            return pa.scalar(None, pa.bool_())
         if not pt.is_nested(left.type):
             return kernel(left, right)
         return _compare_nested(by_value, left, right)

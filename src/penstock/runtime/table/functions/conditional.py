@@ -142,7 +142,7 @@ for _name, _count in (("COALESCE", 1), ("IFNULL", 2)):
 @scalar("NULLIF", takes=[ANY, ANY], gives=lambda types: types[0].nullable(), null_if_null=False)
 def nullif(context: Any, value: Value, other: Value) -> Value:
     """Return NULL if both values are equal, otherwise the first one."""
-    equal = pc.fill_null(pc.equal(value, other.cast(value.type)), False)
+    equal = pc.fill_null(pc.equal(value, other), False)  # types of numbers are unified, which 5 and 5.5 need
     return pc.if_else(equal, pa.scalar(None, value.type), value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 from uuid import uuid4
@@ -40,8 +41,8 @@ def to_base64(text: str) -> str:
 
 @by_row("FROM_BASE64", takes=[CHARACTER], gives=STRING)
 def from_base64(text: str) -> str:
-    """Decode a base64 string."""
-    return base64.b64decode(text).decode(errors="replace")
+    """Decode a base64 string, with or without its padding."""
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode(errors="replace")
 
 
 def _is_hexable(one: Any) -> bool:
@@ -59,8 +60,10 @@ def hexadecimal(value: Any) -> str:
 @by_row("UNHEX", takes=[CHARACTER], gives=BYTES)
 def unhex(text: str) -> bytes | None:
     """Decode hexadecimal digits to bytes; NULL if there is another character."""
+    if len(text) % 2:  # the first digit of an odd number of digits stands for a zero byte
+        text = "00" + text[1:]
     try:
-        return bytes.fromhex("0" * (len(text) % 2) + text) if text.isalnum() or not text else None
+        return bytes.fromhex(text) if text.isalnum() or not text else None
     except ValueError:
         return None
 
@@ -77,15 +80,20 @@ def uuid() -> str:
     return str(uuid4())
 
 
+_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+
+
 @by_row("URL_ENCODE", takes=[CHARACTER], gives=STRING)
 def url_encode(text: str) -> str:
     """Percent-encode a string."""
-    return quote_plus(text, safe="*-._")
+    return quote_plus(text, safe="*-._").replace("~", "%7E")
 
 
 @by_row("URL_DECODE", takes=[CHARACTER], gives=STRING)
 def url_decode(text: str) -> str | None:
     """Decode a percent-encoded string; NULL if it is invalid."""
+    if _BAD_ESCAPE.search(text):
+        return None
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
@@ -95,10 +103,14 @@ def url_decode(text: str) -> str | None:
 @by_row("ENCODE", takes=[CHARACTER, CHARACTER], gives=BYTES)
 def encode(text: str, charset: str) -> bytes:
     """Encode a string."""
+    if charset.upper() == "UTF-16":  # Java writes the mark and the high byte first
+        return b"\xfe\xff" + text.encode("utf-16-be")
     return text.encode(charset)
 
 
 @by_row("DECODE", takes=[BINARY, CHARACTER], gives=STRING)
 def decode(data: bytes, charset: str) -> str:
     """Decode bytes."""
+    if charset.upper() == "UTF-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+        charset = "utf-16-be"
     return data.decode(charset, errors="replace")

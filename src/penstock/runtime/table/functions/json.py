@@ -34,9 +34,11 @@ class JsonFunctionError(ValueError):
     """A JSON function failed because of ERROR ON EMPTY or ERROR ON ERROR."""
 
 
-@by_row("IS JSON", takes=[CHARACTER], gives=BOOLEAN)
-def is_json(text: str, kind: str = "VALUE") -> bool:
-    """Whether text is JSON of this kind."""
+@by_row("IS JSON", takes=[CHARACTER], gives=BOOLEAN.not_null(), sees_null=True)
+def is_json(text: str | None, kind: str = "VALUE") -> bool:
+    """Whether text is JSON of this kind; NULL is not."""
+    if text is None:
+        return False
     try:
         value = parse_json(text)
     except ValueError:
@@ -91,7 +93,8 @@ def _compile_value(call: Call) -> Evaluate:
         if found is None:
             return _instead("JSON_VALUE", empty, default, f"there is nothing at {path}")
         if isinstance(found, (dict, list)):
-            return _instead("JSON_VALUE", error, other, f"the value at {path} is not a scalar")
+            behaviour, value = (error, other) if wanted.strict else (empty, default)
+            return _instead("JSON_VALUE", behaviour, value, f"the value at {path} is not a scalar")
         try:
             return convert(found)
         except _ERRORS as problem:
@@ -196,7 +199,9 @@ def as_json(value: Any, type_: DataType) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, dt.datetime):
-        text = value.replace(tzinfo=None).isoformat(" ")
+        text = value.replace(tzinfo=None, microsecond=0).isoformat()
+        if value.microsecond:
+            text += f".{value.microsecond:06d}".rstrip("0")
         return text + ("Z" if value.tzinfo is not None else "")
     if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
@@ -236,12 +241,12 @@ def _compile_object(call: Call) -> Evaluate:
     bare = Call(call.type, call.function, call.operands)
 
     def made(*values: Any) -> str:
-        pairs = zip(values[::2], values[1::2], texts, strict=True)
-        parts = [
-            f"{json.dumps(key, ensure_ascii=False)}:{text(value)}"
-            for key, value, text in pairs
+        pairs = {
+            key: text(value)
+            for key, value, text in zip(values[::2], values[1::2], texts, strict=True)
             if value is not None or keeps_null
-        ]
+        }
+        parts = [f"{json.dumps(key, ensure_ascii=False)}:{pairs[key]}" for key in sorted(pairs)]
         return "{" + ",".join(parts) + "}"
 
     return row_evaluator(bare, made, sees_null=True)
@@ -273,7 +278,7 @@ for _name, _compiler, _gives in (
 @by_row("JSON_QUOTE", takes=[CHARACTER], gives=STRING)
 def json_quote(text: str) -> str:
     """Return text as a JSON string."""
-    return json.dumps(text)
+    return json.dumps(text).replace("/", "\\/")
 
 
 @by_row("JSON_UNQUOTE", takes=[CHARACTER], gives=STRING)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.common.watermark import MIN_WATERMARK
+from penstock.core.table.type_rules import is_character
 from penstock.core.table.types import (
     DataType,
     DateType,
@@ -18,12 +19,14 @@ from penstock.core.table.types import (
     LocalZonedTimestampType,
     TimestampType,
     TimeType,
+    YearMonthIntervalType,
 )
 from penstock.runtime.table.expressions import Call, Evaluate, EvaluationContext, Rows, Value, as_column, evaluator
 from penstock.runtime.table.functions.registry import (
     ANY,
     BIGINT,
     CHARACTER,
+    NUMERIC,
     STRING,
     TEMPORAL,
     TIME_POINT,
@@ -31,10 +34,12 @@ from penstock.runtime.table.functions.registry import (
     ScalarFunction,
     by_row,
     register,
+    row_evaluator,
     scalar,
 )
-from penstock.runtime.table.patterns import format_java, parse_java, smallest_unit
-from penstock.runtime.table.zones import instant_to_local
+from penstock.runtime.table.patterns import format_java, parse_java, parse_timestamp_text, smallest_unit
+from penstock.runtime.table.text import parse_date
+from penstock.runtime.table.zones import instant_to_local, local_to_instant
 
 _PARTS: dict[str, Callable[[Value], Value]] = {
     "YEAR": pc.year,
@@ -50,7 +55,16 @@ _PARTS: dict[str, Callable[[Value], Value]] = {
     "ISODOW": lambda value: pc.day_of_week(value, count_from_zero=False),
     "DOW": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
     "MILLISECOND": pc.millisecond,
+    "MICROSECOND": lambda value: _fraction(value, 1),
+    "NANOSECOND": lambda value: _fraction(value, 1000),
 }
+_YEARS = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}
+
+
+def _fraction(value: Value, factor: int) -> Value:
+    """The fraction of the second, in microseconds times a factor."""
+    micros = pc.add(pc.multiply(pc.millisecond(value), pa.scalar(1000, pa.int64())), pc.microsecond(value))
+    return pc.multiply(micros, pa.scalar(factor, pa.int64()))
 
 
 def _local(value: Value, type_: DataType, context: EvaluationContext) -> Value:
@@ -66,12 +80,16 @@ def _compile_extract(call: Call) -> Evaluate:
         value = _local(evaluate(rows), type_, rows.context)
         if isinstance(type_, DayTimeIntervalType):
             return _interval_part(value, unit)
+        if isinstance(type_, YearMonthIntervalType):
+            years = pc.divide(value.cast(pa.int64()), pa.scalar(12, pa.int64()))
+            whole = pc.multiply(years, pa.scalar(12, pa.int64()))
+            return years if unit == "YEAR" else pc.subtract(value.cast(pa.int64()), whole)
         if unit == "EPOCH":
             return pc.divide(value.cast(pa.timestamp("us")).cast(pa.int64()), pa.scalar(1_000_000, pa.int64()))
-        if unit in ("DECADE", "CENTURY", "MILLENNIUM"):
-            years = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}[unit]
-            shift = 0 if unit == "DECADE" else years - 1
-            return pc.divide(pc.add(pc.year(value), pa.scalar(shift, pa.int64())), pa.scalar(years, pa.int64()))
+        if unit in _YEARS:
+            count = _YEARS[unit]
+            shift = 0 if unit == "DECADE" else count - 1
+            return pc.divide(pc.add(pc.year(value), pa.scalar(shift, pa.int64())), pa.scalar(count, pa.int64()))
         return _PARTS[unit](value).cast(pa.int64())
 
     return extract
@@ -177,6 +195,8 @@ register(
 def _compile_format(call: Call) -> Evaluate:
     value_of, pattern_of = (evaluator(operand) for operand in call.operands)
     type_ = call.operands[0].type
+    if is_character(type_):
+        return row_evaluator(call, _reformat, sees_null=False)
 
     def evaluate(rows: Rows) -> Value:
         value = as_column(_local(value_of(rows), type_, rows.context), len(rows))
@@ -203,25 +223,40 @@ def _formatted(times: pa.Array, pattern: str | None) -> pa.Array:
     return pa.array(texts, pa.string()).take(distinct.indices)
 
 
-register(ScalarFunction("DATE_FORMAT", pc.year, [TIME_POINT, CHARACTER], STRING, compiler=_compile_format))
+def _reformat(text: str, pattern: str) -> str | None:
+    moment = parse_java(text, "yyyy-MM-dd HH:mm:ss")
+    return None if moment is None else format_java(moment, pattern)
+
+
+def _time_or_text(one: DataType) -> bool:
+    return TIME_POINT(one) or is_character(one)
+
+
+register(ScalarFunction("DATE_FORMAT", pc.year, [_time_or_text, CHARACTER], STRING, compiler=_compile_format))
 
 
 @by_row("TO_TIMESTAMP", takes=[CHARACTER, CHARACTER], gives=TIMESTAMP_3, optional=1)
 def to_timestamp(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> dt.datetime | None:
-    """Parse text as a TIMESTAMP(3); NULL if it does not fit the pattern."""
-    return parse_java(text, pattern)
+    """Parse text as a TIMESTAMP(3); NULL if it neither fits the pattern nor is a date with an optional time."""
+    found = parse_timestamp_text(text, pattern)
+    return None if found is None else found.replace(microsecond=found.microsecond // 1000 * 1000)
 
 
 @by_row("TO_DATE", takes=[CHARACTER, CHARACTER], gives=DateType(), optional=1)
-def to_date(text: str, pattern: str = "yyyy-MM-dd") -> dt.date | None:
+def to_date(text: str, pattern: str | None = None) -> dt.date | None:
     """Parse text as a DATE; NULL if it does not fit the pattern."""
+    if pattern is None:
+        try:
+            return parse_date(text)
+        except ValueError:
+            return None
     parsed = parse_java(text, pattern)
     return None if parsed is None else parsed.date()
 
 
-@scalar("TO_TIMESTAMP_LTZ", takes=[BIGINT, BIGINT], gives=LocalZonedTimestampType(3), optional=1)
+@scalar("TO_TIMESTAMP_LTZ", takes=[NUMERIC, BIGINT], gives=LocalZonedTimestampType(3), optional=1)
 def to_timestamp_ltz(context: EvaluationContext, number: Value, precision: Value | None = None) -> Value:
-    """Convert seconds (0) or milliseconds (3) since the epoch to a point in time."""
+    """Convert seconds (0) or milliseconds (3) since the epoch to a point in time. Fractions are truncated."""
     known = set(precision.unique().to_pylist() if isinstance(precision, pa.Array) else [_py(precision)])
     if not known <= {0, 3, None}:
         raise ValueError(f"the precision of TO_TIMESTAMP_LTZ must be 0 or 3, got {max(known - {0, 3, None})}")
@@ -229,7 +264,8 @@ def to_timestamp_ltz(context: EvaluationContext, number: Value, precision: Value
     if precision is not None:
         seconds = pc.equal(precision, pa.scalar(0, pa.int64()))
         factor = pc.if_else(seconds, pa.scalar(1_000_000, pa.int64()), factor)
-    return pc.multiply(number, factor).cast(pa.timestamp("us", "UTC"))
+    whole = number.cast(pa.int64()) if pa.types.is_integer(number.type) else pc.trunc(number).cast(pa.int64())
+    return pc.multiply(whole, factor).cast(pa.timestamp("us", "UTC"))
 
 
 def _py(value: Any) -> Any:
@@ -239,28 +275,48 @@ def _py(value: Any) -> Any:
 # -- rounding ---------------------------------------------------------------------------------------------------------
 
 
-def _compile_round(kernel: Callable[..., Value]) -> Callable[[Call], Evaluate]:
+def _compile_round(*, up: bool) -> Callable[[Call], Evaluate]:
+    def round_to(value: Value, unit: str) -> Value:
+        if unit.upper() in _YEARS:
+            return _round_years(value, unit.upper(), up=up)
+        low = pc.floor_temporal(value, unit=unit, week_starts_monday=False)
+        if not up:
+            return low
+        high = pc.ceil_temporal(value, unit=unit, week_starts_monday=False)
+        return pc.if_else(pc.equal(low, value), value, high)
+
     def compile_call(call: Call) -> Evaluate:
         (operand,) = call.operands
-        evaluate_operand, unit = evaluator(operand), call.options[0].lower()
-        date = isinstance(operand.type, DateType)
+        evaluate_operand, unit, type_ = evaluator(operand), call.options[0].lower(), operand.type
 
         def evaluate(rows: Rows) -> Value:
             value = evaluate_operand(rows)
-            wide = value.cast(pa.timestamp("us")) if date else value
-            rounded = kernel(wide, unit=unit)
-            return rounded.cast(pa.date32()) if date else rounded.cast(value.type)
+            if isinstance(type_, DateType):
+                return round_to(value.cast(pa.timestamp("us")), unit).cast(pa.date32())
+            if isinstance(type_, TimeType):
+                return round_to(value.cast(pa.int64()).cast(pa.timestamp("us")), unit).cast(pa.time64("us"))
+            if isinstance(type_, LocalZonedTimestampType):
+                local = round_to(instant_to_local(value, rows.context.time_zone), unit)
+                return local_to_instant(local, rows.context.time_zone)
+            return round_to(value, unit).cast(value.type)
 
         return evaluate
 
     return compile_call
 
 
-register(
-    ScalarFunction(
-        "FLOOR TO", pc.year, [TIME_POINT], lambda types: types[0], compiler=_compile_round(pc.floor_temporal)
-    )
-)
-register(
-    ScalarFunction("CEIL TO", pc.year, [TIME_POINT], lambda types: types[0], compiler=_compile_round(pc.ceil_temporal))
-)
+def _round_years(value: Value, unit: str, *, up: bool) -> Value:
+    """The beginning of a decade, century or millennium. Centuries begin with the year 1, decades with the year 0."""
+
+    def rounded(one: dt.datetime) -> dt.datetime:
+        count, shift = _YEARS[unit], 0 if unit == "DECADE" else 1
+        begin = dt.datetime((one.year - shift) // count * count + shift, 1, 1)  # noqa: DTZ001
+        return begin.replace(year=begin.year + count) if up and begin < one else begin
+
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(None if not value.is_valid else rounded(value.as_py()), value.type)
+    return pa.array([None if one is None else rounded(one) for one in value.to_pylist()], value.type)
+
+
+for _name, _up in (("FLOOR TO", False), ("CEIL TO", True)):
+    register(ScalarFunction(_name, pc.year, [TEMPORAL], lambda types: types[0], compiler=_compile_round(up=_up)))

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.core.table.types import ArrayType, IntType
+from penstock.core.table.type_rules import common_type, is_binary, is_character
+from penstock.core.table.types import ArrayType, DataType, IntType, NullType
 from penstock.runtime.table.functions.registry import BOOLEAN, CHARACTER, INT, INTEGER, STRING, by_row
+from penstock.runtime.table.functions.strings import compiled_pattern
 
 
-@by_row("STARTSWITH", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
-def startswith(text: str, part: str) -> bool:
-    """Whether a string begins with another."""
-    return text.startswith(part)
+def _is_text_or_bytes(one: DataType) -> bool:
+    return is_character(one) or is_binary(one) or isinstance(one, NullType)
 
 
-@by_row("ENDSWITH", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
-def endswith(text: str, part: str) -> bool:
-    """Whether a string ends with another."""
-    return text.endswith(part)
+@by_row("STARTSWITH", takes=[_is_text_or_bytes] * 2, gives=BOOLEAN)
+def startswith(text: Any, part: Any) -> bool:
+    """Whether a string or bytes begin with others."""
+    return bool(text.startswith(part))
+
+
+@by_row("ENDSWITH", takes=[_is_text_or_bytes] * 2, gives=BOOLEAN)
+def endswith(text: Any, part: Any) -> bool:
+    """Whether a string or bytes end with others."""
+    return bool(text.endswith(part))
 
 
 @by_row("BTRIM", takes=[CHARACTER, CHARACTER], gives=STRING, optional=1)
@@ -29,8 +36,8 @@ def btrim(text: str, characters: str = " ") -> str:
 
 @by_row("ASCII", takes=[CHARACTER], gives=IntType())
 def ascii_code(text: str) -> int:
-    """Return the code of the first character; 0 for an empty string."""
-    return text.encode()[0] if text else 0
+    """Return the first byte as a signed number; 0 for an empty string."""
+    return (text.encode()[0] + 128) % 256 - 128 if text else 0
 
 
 @by_row("CHR", takes=[INTEGER], gives=STRING)
@@ -57,18 +64,21 @@ def instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int | No
 @by_row("LOCATE", takes=[CHARACTER, CHARACTER, INT], gives=IntType(), optional=1)
 def locate(part: str, text: str, start: int = 1) -> int:
     """Return the position of a part at or after a start position, from 1; 0 if it is missing."""
-    return text.find(part, start - 1) + 1 if start > 0 else 0
+    return text.find(part, max(0, start - 1)) + 1
 
 
 @by_row("OVERLAY", takes=[CHARACTER, CHARACTER, INT, INT], gives=STRING, optional=1)
 def overlay(text: str, new: str, start: int, length: int | None = None) -> str:
-    """Replace a part given by its position."""
+    """Replace a part given by its position. Without a positive length, nothing follows the new part."""
     if start <= 0 or start > len(text):
         return text
-    return text[: start - 1] + new + text[start - 1 + (len(new) if length is None else length) :]
+    if length is None:
+        length = len(new)
+    rest = text[start - 1 + length :] if length > 0 else ""
+    return text[: start - 1] + new + rest
 
 
-@by_row("TRANSLATE", takes=[CHARACTER, CHARACTER, CHARACTER], gives=STRING)
+@by_row("TRANSLATE", "TRANSLATE3", takes=[CHARACTER, CHARACTER, CHARACTER], gives=STRING)
 def translate(text: str, old: str, new: str) -> str:
     """Replace characters one by one. Characters without a counterpart are removed."""
     table: dict[int, str | None] = {}
@@ -79,39 +89,53 @@ def translate(text: str, old: str, new: str) -> str:
 
 @by_row("REGEXP", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
 def regexp(text: str, pattern: str) -> bool:
-    """Whether a part of a string matches."""
-    return bool(pattern) and re.search(pattern, text) is not None
+    """Whether a part of a string matches. An invalid pattern matches nothing."""
+    compiled = compiled_pattern(pattern)
+    return bool(pattern) and compiled is not None and compiled.search(text) is not None
 
 
 @by_row("REGEXP_COUNT", takes=[CHARACTER, CHARACTER], gives=IntType())
-def regexp_count(text: str, pattern: str) -> int:
-    """Return the number of matches."""
-    return sum(1 for _ in re.finditer(pattern, text))
+def regexp_count(text: str, pattern: str) -> int | None:
+    """Return the number of matches; NULL for an invalid pattern."""
+    compiled = compiled_pattern(pattern)
+    return None if compiled is None else sum(1 for _ in compiled.finditer(text))
 
 
 @by_row("REGEXP_INSTR", takes=[CHARACTER, CHARACTER], gives=IntType())
-def regexp_instr(text: str, pattern: str) -> int:
-    """Return the position of the first match, from 1; 0 without a match."""
-    found = re.search(pattern, text)
+def regexp_instr(text: str, pattern: str) -> int | None:
+    """Return the position of the first match, from 1; 0 without a match, NULL for an invalid pattern."""
+    compiled = compiled_pattern(pattern)
+    if compiled is None:
+        return None
+    found = compiled.search(text)
     return 0 if found is None else found.start() + 1
 
 
 @by_row("REGEXP_SUBSTR", takes=[CHARACTER, CHARACTER], gives=STRING)
 def regexp_substr(text: str, pattern: str) -> str | None:
     """Return the first match; NULL without one."""
-    found = re.search(pattern, text)
+    compiled = compiled_pattern(pattern)
+    found = None if compiled is None else compiled.search(text)
     return None if found is None else found.group()
 
 
 @by_row("REGEXP_EXTRACT_ALL", takes=[CHARACTER, CHARACTER, INT], gives=ArrayType(STRING), optional=1)
 def regexp_extract_all(text: str, pattern: str, group: int = 1) -> list[str | None] | None:
     """Return a group of every match."""
-    compiled = re.compile(pattern)
+    compiled = compiled_pattern(pattern)
+    if compiled is None:
+        return None
     return None if not 0 <= group <= compiled.groups else [one.group(group) for one in compiled.finditer(text)]
 
 
-@by_row("ELT", takes=[INTEGER, CHARACTER], gives=STRING, variadic=True, sees_null=True)
-def elt(index: int | None, *texts: str | None) -> str | None:
+@by_row(
+    "ELT",
+    takes=[INTEGER, _is_text_or_bytes],
+    gives=lambda types: common_type(types[1:]),
+    variadic=True,
+    sees_null=True,
+)
+def elt(index: int | None, *texts: Any) -> Any:
     """Return the string at a position; NULL outside."""
     return texts[index - 1] if index is not None and 1 <= index <= len(texts) else None
 

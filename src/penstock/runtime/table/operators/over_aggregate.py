@@ -87,12 +87,22 @@ class OverAggregateOperator(TableOperator):
         if column.null_count:
             raise ValueError("the rowtime of a row is NULL: filter such rows out, or compute a value")
         if self.current_watermark > MIN_WATERMARK:
-            in_time = pc.greater(milliseconds(column), pa.scalar(self.current_watermark, _I64))
+            in_time = self._in_time(batch, milliseconds(column))
             if in_time.true_count < len(batch):
                 self._late.inc(len(batch) - in_time.true_count)
                 batch = batch.filter(in_time)
         if len(batch):
             self._buffer.add(batch)
+
+    def _in_time(self, batch: ColumnBatch, times: pa.Int64Array) -> pa.BooleanArray:
+        """Which rows are not late: newer than the watermark or, if a frame keeps rows, than the key's last result."""
+        in_time = pc.greater(times, pa.scalar(self.current_watermark, _I64))
+        if in_time.true_count == len(batch) or not self._has_frame:
+            return in_time
+        grouped = group_rows(batch, self.keys)
+        histories = self._state.gather(self._state.rows_of(grouped))[_HISTORY]
+        last = pa.array([history[-1][0] if history else MIN_WATERMARK for history in histories], _I64)
+        return pc.or_(in_time, pc.greater(times, last.take(grouped.codes)))
 
     def process_watermark(self, watermark: int) -> None:
         """Emit the rows that the watermark has passed, in the order of their times."""

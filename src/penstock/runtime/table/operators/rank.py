@@ -38,6 +38,11 @@ class RankRange:
     with_rank: bool = False
     """Whether the last column is the rank."""
 
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first rank alone: a better row then updates the result (T84)."""
+        return self.start == self.end == 1
+
 
 @dataclass(slots=True)
 class _Changes:
@@ -159,7 +164,7 @@ class RankOperator(TableOperator):
         end = self.ranks.end
         changes = _Changes(len(batch))
         emits = self.emits_changes and not self.context.batch_execution
-        note = self._note_ranks if self.ranks.with_rank else self._note_rows
+        note = self._note_ranks if self.ranks.with_rank or self.ranks.is_first else self._note_rows
         find = self._bisect
         touched: set[int] = set()
         sort_keys = comparable_keys(batch.data.columns, self.order) or [0] * len(batch)

@@ -21,7 +21,10 @@ _I64 = pa.int64()
 
 
 class TemporalSortOperator(TableOperator):
-    """Emits rows in the order of their rowtime when the watermark has passed them. Late rows are dropped (T46)."""
+    """Emits rows in the order of their rowtime when the watermark has passed them.
+
+    A row that is older than the last one emitted, or as old, is late and dropped (T46).
+    """
 
     keyed = True
     stateful = True
@@ -35,8 +38,10 @@ class TemporalSortOperator(TableOperator):
         """Register the state."""
         super().setup(context, output)
         assert isinstance(context.keyed_backend, ColumnStateBackend)
-        context.keyed_backend.define("sort", [(None, None)])
-        self._buffer = RowBuffer(context.keyed_backend, 0, [], self.schema)
+        self._state: ColumnStateBackend = context.keyed_backend
+        self._state.define("sort", [(None, None), (_I64, MIN_WATERMARK)])
+        self._buffer = RowBuffer(self._state, 0, [], self.schema)
+        self._key = GroupedRows(pa.array([], pa.int32()), [()], [])
         self._late = context.metrics.counter("numLateRecordsDropped")
 
     def process(self, batch: ColumnBatch) -> None:
@@ -45,7 +50,8 @@ class TemporalSortOperator(TableOperator):
         if column.null_count:
             raise ValueError("the rowtime of a row is NULL: filter such rows out, or compute a value")
         if self.current_watermark > MIN_WATERMARK:
-            in_time = pc.greater(milliseconds(column), pa.scalar(self.current_watermark, _I64))
+            last = self._state.gather_field(1, self._state.rows_of(self._key))[0]
+            in_time = pc.greater(milliseconds(column), last)
             self._late.inc(len(batch) - in_time.true_count)
             batch = batch.filter(in_time)
         if len(batch):
@@ -55,8 +61,11 @@ class TemporalSortOperator(TableOperator):
         """Emit the rows that the watermark has passed."""
         waiting = self._buffer.rows()
         if waiting is not None:
-            due = pc.less_equal(milliseconds(waiting.column(self.order[0].column)), pa.scalar(watermark, _I64))
+            times = milliseconds(waiting.column(self.order[0].column))
+            due = pc.less_equal(times, pa.scalar(watermark, _I64))
             if due.true_count:
+                latest = pa.array([pc.max(times.filter(due)).as_py()], _I64)
+                self._state.scatter_field(1, self._state.rows_of(self._key), latest)
                 self.emit(in_order(waiting.filter(due), self.order))
                 self._buffer.keep(pc.invert(due))
         super().process_watermark(watermark)

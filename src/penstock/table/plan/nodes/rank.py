@@ -78,7 +78,12 @@ class RankRel(SingleInputRel):
     with_rank: bool
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Rows change rank and are removed. Without rank numbers, a replaced row is deleted (T84)."""
+        """Rows change rank and are removed. Without rank numbers, a replaced row is deleted (T84).
+
+        The first of rows that are only added is updated.
+        """
+        if inputs[0].insert_only and self.start == self.end == 1:
+            return Changelog(updates=True, deletes=False)
         return Changelog(updates=self.with_rank, deletes=True)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
