@@ -61,7 +61,7 @@ def test_o84_without_users_other_machines_may_not_submit_programs(tmp_path, monk
     said = capsys.readouterr()
     url = f"http://127.0.0.1:{said.out.split()[4].rpartition(':')[2]}"
     try:
-        assert "can be reached from other machines" in said.err
+        assert "is reachable from other machines" in said.err
         assert get(f"{url}/config")["features"]["web-submit"] is False
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(upload(url, "job.py", PROGRAM_WITHOUT_JOB), timeout=10)
