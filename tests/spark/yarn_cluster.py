@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tests.connectors.servers import running, temporary_directory, wait_for
+from tests.connectors.servers import free_port, running, temporary_directory, wait_for
 
 from penstock.spark.java import find_java
 from penstock.testing.maven import maven_jars
@@ -32,7 +32,13 @@ SETTINGS = {
     "yarn.scheduler.minimum-allocation-mb": "256",
     "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
     "yarn.nodemanager.delete.debug-delay-sec": "600",
+    "yarn.minicluster.fixed.ports": "true",
 }
+# With ports that the mini-cluster chooses, the address of YARN's proxy has the port 0.
+ADDRESSES = (
+    *(f"yarn.resourcemanager.{of}address" for of in ("", "scheduler.", "resource-tracker.", "admin.", "webapp.")),
+    *(f"yarn.nodemanager.{of}address" for of in ("", "localizer.", "webapp.", "collector-service.")),
+)
 
 
 @dataclass
@@ -80,6 +86,7 @@ def yarn_cluster():
             "YarnCluster",
             str(configuration / "yarn-site.xml"),
             *[f"{name}={value}" for name, value in SETTINGS.items()],
+            *[f"{name}=127.0.0.1:{free_port()}" for name in ADDRESSES],
         ]
         environment = {**os.environ, "JAVA_HOME": str(java)}
         with running(command, output, cwd=directory, env=environment) as process:
