@@ -17,6 +17,7 @@ from penstock.table.catalog import (
     ObjectPath,
     UniqueConstraint,
 )
+from penstock.table.expressions import col
 from penstock.table.table_schema import TableSchema
 from penstock.table.udf import udf
 from penstock.util.exceptions import CatalogException, ValidationException
@@ -142,3 +143,13 @@ def test_equal_schemas_of_tables_have_equal_hashes_and_rows_that_are_not_null():
     assert (one, hash(one)) == (two, hash(two))
     assert str(one.to_row_data_type()) == "ROW<`a` INT, `b` STRING> NOT NULL"
     assert one.to_row_data_type().names == ["a", "b"]
+
+
+def test_columns_of_a_data_frame_have_the_width_of_the_tables_numbers_unless_they_contain_null(batch):
+    types = [DataTypes.TINYINT(), DataTypes.INT(), DataTypes.FLOAT(), DataTypes.SMALLINT(), DataTypes.STRING()]
+    row = DataTypes.ROW([DataTypes.FIELD(name, type_) for name, type_ in zip("abcde", types, strict=True)])
+    frame = batch.t_env.from_elements([(1, 2, 0.5, 3, "x"), (4, 5, 0.5, None, None)], row).to_pandas()
+    assert [str(frame[name].dtype) for name in "abcd"] == ["int8", "int32", "float32", "float64"]
+    assert frame["a"].tolist() == [1, 4]
+    empty = batch.t_env.from_elements([(1,)], ["a"]).where(col("a") > 1).to_pandas()
+    assert (len(empty), str(empty["a"].dtype)) == (0, "int64")

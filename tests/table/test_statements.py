@@ -3,6 +3,7 @@
 import pytest
 from tests.table.conftest import table_environment
 
+from penstock.common import ConfigOptions
 from penstock.table import DataTypes, ResultKind, Schema, TableDescriptor
 from penstock.table.expressions import col
 from penstock.util.exceptions import CatalogException, TableException, ValidationException
@@ -182,3 +183,9 @@ def test_t4_a_query_without_end_gives_rows_until_it_is_cancelled():
     with result.collect() as rows:
         assert len([row for row, _ in zip(rows, range(50), strict=False)]) == 50
     assert result.get_job_client().get_job_status().result().name == "CANCELED"
+
+
+def test_the_options_of_a_descriptor_may_be_config_options():
+    rows = ConfigOptions.key("number-of-rows").int_type().no_default_value()
+    descriptor = TableDescriptor.for_connector("datagen").option(rows, 3).option("rows-per-second", "9").build()
+    assert descriptor.get_options() == {"connector": "datagen", "number-of-rows": "3", "rows-per-second": "9"}

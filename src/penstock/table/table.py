@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core.table.types import RowType
 from penstock.runtime.table.expressions import Expr
+from penstock.table.data_frames import data_frame
 from penstock.table.expression import Expression, describe, node_of
 from penstock.table.plan import ast, build
 from penstock.table.plan.bind import Binder
@@ -287,8 +288,6 @@ class Table:
 
     def to_pandas(self) -> Any:
         """Return the final rows as a pandas DataFrame."""
-        import pandas as pd
-
         rows: list[list[Any]] = []
         with self.execute().collect() as collected:
             for row in collected:
@@ -296,7 +295,7 @@ class Table:
                     rows.append(list(row))
                 else:
                     rows.remove(list(row))
-        return pd.DataFrame(rows, columns=self._relation.names)
+        return data_frame(rows, self._relation.names, [field.type for field in self._relation.fields])
 
     # Schema
 

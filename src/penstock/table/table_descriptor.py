@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.common.config_options import ConfigOption
 from penstock.table.schema import Schema
 
 __all__ = ["FormatDescriptor", "TableDescriptor"]
@@ -119,9 +120,9 @@ TableDescriptor.Builder = TableDescriptorBuilder  # type: ignore[attr-defined]
 FormatDescriptor.Builder = FormatDescriptorBuilder  # type: ignore[attr-defined]
 
 
-def option_key(key: Any) -> str:
+def option_key(key: str | ConfigOption[Any]) -> str:
     """Return the key of an option, given as text or as a ConfigOption."""
-    return key if isinstance(key, str) else str(key.key())
+    return key if isinstance(key, str) else key.key
 
 
 def option_text(value: Any) -> str:
