@@ -21,6 +21,13 @@ def test_t34_where_keeps_true_only(sql):
     assert sql.rows("SELECT id FROM orders WHERE NOT (price > 1)") == [(3,)]
 
 
+def test_a_table_has_no_rows_to_print_until_it_is_executed(t_env):
+    with pytest.raises(
+        AttributeError, match=r"no column 'print': its columns are id, item, price\. .*execute\(\)\.print\(\)"
+    ):
+        t_env.from_path("orders").print()
+
+
 def test_t3_unknown_names_fail_at_once(t_env):
     with pytest.raises(ValidationException, match="Column 'nope' not found"):
         t_env.sql_query("SELECT nope FROM orders")

@@ -55,7 +55,9 @@ class Table:
 
     def __getattr__(self, name: str) -> Expression[Any]:
         if name.startswith("_") or name not in self._relation.names:
-            raise AttributeError(f"the table has no column '{name}': its columns are {', '.join(self._relation.names)}")
+            advice = f". To run the query, call execute().{name}()" if name in ("print", "collect", "wait") else ""
+            columns = ", ".join(self._relation.names)
+            raise AttributeError(f"the table has no column '{name}': its columns are {columns}{advice}")
         return Expression(ast.Ref((name,)))
 
     # Columns
