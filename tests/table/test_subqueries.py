@@ -109,3 +109,9 @@ def test_t77_a_lateral_query_refers_to_the_tables_in_front_of_it(sides):
     assert sides.final(query) == [("a", None), ("b", 10), ("b", 20), ("c", None), ("d", None)]
     counted = "SELECT y, c FROM el, LATERAL (SELECT COUNT(*) AS c FROM er WHERE er.x = el.x)"
     assert sides.final(counted) == [("b", 2)]
+
+
+def test_t77_having_compares_with_a_query(sides):
+    query = "SELECT x, COUNT(*) AS c FROM er GROUP BY x HAVING COUNT(*) > (SELECT COUNT(*) - 3 FROM el)"
+    assert sides.final(query) == [(2, 2)]
+    assert sides.final("SELECT x FROM er GROUP BY x HAVING x IN (SELECT x FROM el)") == [(2,)]

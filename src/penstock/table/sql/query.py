@@ -187,15 +187,17 @@ class QueryTranslator:
     ) -> tuple[Rel, Binder, Scope]:
         outer = outer or builder.outer_binder()
         # Bind all expressions once, so that all aggregates are known before the node is built.
-        for node in [*nodes, *(one for one in sort_nodes if not isinstance(one, int))]:
+        conditions = [] if having is None else [having]
+        for node in [*nodes, *conditions, *(one for one in sort_nodes if not isinstance(one, int))]:
             if not has_over_or_subquery(node):
                 outer.bind(node, scope)
             else:
                 bind_parts(node, outer, scope)
-        condition = None if having is None else outer.condition(having, scope, "HAVING")
         result = builder.build()
-        if condition is not None:
-            result = build.filter_rows(result, condition)
+        for node in conditions:
+            wider, inner_scope, inner = SubqueryPlanner(self._t_env).scalars(result, scope, outer, [node])
+            filtered = build.filter_rows(wider, inner.condition(node, inner_scope, "HAVING"))
+            result = filtered if wider is result else build.keep_columns(filtered, range(len(result.fields)))
         return result, outer, scope
 
     # -- FROM ---------------------------------------------------------------------------------------------------
