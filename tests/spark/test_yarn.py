@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -22,6 +23,14 @@ SETTINGS = {
     "spark.executor.cores": "2",
     "spark.yarn.submit.file.replication": "1",
 }
+
+
+def read(url):
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return answer.read()
+    except urllib.error.URLError:
+        return b""
 
 
 def test_o146_an_application_resumes_after_its_master_was_killed(tmp_path):
@@ -54,8 +63,8 @@ def test_o146_an_application_resumes_after_its_master_was_killed(tmp_path):
             assert submitting.poll() is None, (tmp_path / "log").read_text() + yarn.logs()
             (application,) = yarn.applications()
             page = application["trackingUrl"].rstrip("/")
-            with urllib.request.urlopen(f"{page}/jobs/overview", timeout=60) as answer:
-                assert b'"RUNNING"' in answer.read()
+            # The application master tells YARN the address with one of its next heartbeats.
+            wait_until(lambda: b'"RUNNING"' in read(f"{page}/jobs/overview"), 60, f"an answer through {page}")
             first = masters()
             assert kill(first) == 1
             wait_until(lambda: masters().keys() - first.keys(), 300, "the second attempt")

@@ -156,10 +156,13 @@ def publish_address(address: str) -> None:
         jvm: Any = context._jvm
         lang = jvm.java.lang
         loader = lang.Thread.currentThread().getContextClassLoader()
-        kind = lang.Class.forName("org.apache.spark.deploy.yarn.ApplicationMaster", True, loader)
+        # Scala keeps the running master in a static field of the class of its companion object.
+        kind = lang.Class.forName("org.apache.spark.deploy.yarn.ApplicationMaster$", True, loader)
         found: Any = None
         for name in ("master", "client", "amClient"):
-            field = next(field for field in kind.getDeclaredFields() if field.getName().endswith(name))
+            field = next((field for field in kind.getDeclaredFields() if field.getName().endswith(name)), None)
+            if field is None:  # another version of Spark
+                return
             field.setAccessible(True)
             found = field.get(found)
             kind = found.getClass()
