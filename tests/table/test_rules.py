@@ -133,6 +133,15 @@ def test_doubles_of_any_size_can_be_rounded(sql):
     assert sql.value("TRUNCATE(CAST('1E300' AS DOUBLE), 2)") == 1e300
 
 
+def test_t33_a_cast_to_fewer_digits_keeps_what_fits_and_makes_the_rest_null(sql):
+    rows = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT()), DataTypes.FIELD("d", DataTypes.DECIMAL(9, 1))])
+    for values, expected in (([1.5, 99.9], ["1.50", "99.90"]), ([1.5, 100.0, None], ["1.50", None, None])):
+        data = [(n, None if value is None else Decimal(str(value))) for n, value in enumerate(values)]
+        sql.t_env.create_temporary_view(f"t{len(data)}", sql.t_env.from_elements(data, rows))
+        found = sql.final(f"SELECT n, CAST(d AS DECIMAL(4, 2)) FROM t{len(data)}")
+        assert sorted(found) == [(n, None if text is None else Decimal(text)) for n, text in enumerate(expected)]
+
+
 def test_t33_what_does_not_fit_becomes_null_and_bad_text_fails(sql):
     assert sql.value("CAST(12345 AS DECIMAL(3, 0))") is None
     assert sql.value("CAST(CAST(123.4 AS DECIMAL(4, 1)) AS DECIMAL(2, 0))") is None

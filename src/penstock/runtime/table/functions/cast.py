@@ -6,6 +6,7 @@ are converted value by value, by the rules of :mod:`penstock.runtime.table.text`
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal, InvalidOperation
@@ -80,8 +81,13 @@ def cast_evaluator(evaluate: Evaluate, source: DataType, target: DataType, *, or
         return lambda rows: whole(evaluate(rows), rows.context)
     convert = converter(source, target)
 
+    narrow = _narrowing(source, target)
+
     def evaluate_cast(rows: Rows) -> Value:
         value = evaluate(rows)
+        if narrow is not None:
+            with contextlib.suppress(pa.ArrowInvalid):  # a value does not fit: the rows below say which
+                return narrow(value)
         if isinstance(value, pa.Scalar):
             return _convert_column(pa.array([value.as_py()], value.type), rows.context)[0]
         return _convert_column(as_column(value, len(rows)), rows.context)
@@ -106,6 +112,15 @@ def _converted(convert: Convert, value: Any, context: EvaluationContext, target:
 
 
 # -- whole columns ----------------------------------------------------------------------------------------------------
+
+
+def _narrowing(source: DataType, target: DataType) -> Callable[[Value], Value] | None:
+    """Return a cast to a decimal of fewer digits before the point, which raises ArrowInvalid if a value has more."""
+    if isinstance(target, DecimalType) and (is_integer(source) or isinstance(source, DecimalType)):
+        exact = as_decimal(source)
+        if exact.scale <= target.scale:
+            return lambda value: value.cast(stored(exact)).cast(stored(target))
+    return None
 
 
 def _column_cast(  # noqa: C901 - a case for each pair of types
