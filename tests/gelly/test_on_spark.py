@@ -1,14 +1,17 @@
 """Graphs on Spark. The rules are tested in this process; here is what Spark adds, and one walk through everything."""
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from penstock.common.errors import InvalidProgramError, UserFunctionError
 from penstock.gelly import Edge, EdgeDirection, ExecutionEnvironment, Graph, Vertex, pregel
 from penstock.gelly.generator import RMatGraph
 from penstock.gelly.library import ConnectedComponents, PageRank, SingleSourceShortestPaths, TriangleCount
+from penstock.gelly.partitions import DRIVER
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +57,20 @@ def test_errors_arrive_without_the_noise_of_spark(env):
     assert "java" not in str(error.value)
     with pytest.raises(InvalidProgramError, match="an edge refers to vertex 99, which the graph does not have"):
         graph.run(ConnectedComponents(5))
+
+
+def test_supersteps_run_in_the_same_processes(env):
+    def kernel(channel, *inputs):
+        started = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        yield channel, "state", pa.table({"n": [1]})
+        yield DRIVER, "report", pa.table({"started": [int(started)]})
+
+    carrier = env.engine.exchange(kernel, [])
+    newest = []
+    for _ in range(8):
+        carrier = env.engine.exchange(kernel, [carrier])
+        newest.append(max(table["started"][0].as_py() for table in carrier.report()))
+    assert max(newest[4:]) <= max(newest[:4])
 
 
 class Distance(pregel.ComputeFunction):

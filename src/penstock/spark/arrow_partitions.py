@@ -8,6 +8,7 @@ again. An extra partition contains what a kernel reports to the driver, so readi
 
 from __future__ import annotations
 
+import collections
 import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -232,6 +233,8 @@ class _Work:
     def __call__(self, channel: int, elements: Iterator[_Element]) -> Iterator[_Element]:
         tune_worker()
         if channel >= self.parallelism:
+            # Spark gives this Python process to another task only if this task has read all its input.
+            collections.deque(elements, maxlen=0)
             return
         try:
             bundles: dict[int, dict[str, list[Any]]] = {number: {} for number in self.inputs}
