@@ -95,6 +95,23 @@ def test_t124_a_row_whose_key_in_the_sink_changes_is_deleted_there(sql):
     assert changes == [("+I", "a", 1, 1), ("-D", "a", 1, 1), ("+U", "a", 2, 2), ("+U", "a", 2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("columns", "condition", "expected"),
+    [
+        ("id INT, k STRING, v INT", "rn = 1", [(2, "a", 5)]),
+        ("id INT, k STRING, v INT, rn BIGINT", "rn <= 2", [(2, "a", 5, 1), (3, "a", 4, 2)]),
+    ],
+)
+def test_t124_a_row_that_leaves_a_top_n_is_deleted_under_its_own_key(sql, columns, condition, expected):
+    key = "PRIMARY KEY (id) NOT ENFORCED"
+    rows = [("+I", 1, "a", 1), ("+I", 2, "a", 5), ("+I", 3, "a", 4)]
+    source(sql, "t", f"id INT, k STRING, v INT, {key}", *rows, mode="insert")
+    sink(sql, f"{columns}, {key}")
+    ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM t"
+    names = ", ".join(column.split()[0] for column in columns.split(", "))
+    assert upserted(insert(sql, f"SELECT {names} FROM ({ranked}) WHERE {condition}")) == expected
+
+
 @pytest.mark.parametrize(("mode", "expected"), [("NONE", [("b", 2)]), ("AUTO", [("a", 1), ("b", 2)])])
 def test_t124_the_option_upsert_materialize_can_switch_it_off(sql, mode, expected):
     sql.t_env.get_config().set("table.exec.sink.upsert-materialize", mode)

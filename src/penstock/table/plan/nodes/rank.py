@@ -91,10 +91,15 @@ class RankRel(SingleInputRel):
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Partition and rank; without rank numbers, the keys of the input, or the partition if it has one row."""
+        """The partition if it has one row, or partition and rank. Otherwise, the keys of the input.
+
+        A row that replaces another one updates it, and may have another key of the input.
+        """
+        if self.start == self.end:
+            return frozenset({frozenset(self.partition)})
         if self.with_rank:
-            return frozenset({frozenset({*self.partition, len(self.fields) - 1})}) | inputs[0]
-        return inputs[0] | {frozenset(self.partition)} if self.start == self.end else inputs[0]
+            return frozenset({frozenset({*self.partition, len(self.fields) - 1})})
+        return inputs[0]
 
     def describe(self) -> str:
         keys = ", ".join(self.input.fields[key].name for key in self.partition)
