@@ -8,6 +8,7 @@ from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cluster.gateway import create_gateway
 from penstock.cluster.rest.authentication import needed_role
 from penstock.cluster.rest.job_control import check_switches
+from penstock.cluster.rest.metrics import chosen_subtasks
 from penstock.cluster.rest.responses import RestError
 
 KILLED = "ab" * 16
@@ -119,6 +120,8 @@ def test_o33_a_body_that_does_not_parse_is_400(api, jobs):
         assert api.post(f"{jobs['running'].path}/savepoints", content=body).status_code == 400
     path = f"{jobs['running'].path}/savepoints"
     assert api.post(path, json={"target-directory": "/tmp", "formatType": "ZIP"}).status_code == 400
+    assert api.post(path, json={"target-directory": "/tmp", "formatType": []}).status_code == 400
+    assert api.post(path.replace("savepoints", "checkpoints"), json={"checkpointType": {}}).status_code == 400
     assert api.post(path, json={"target-directory": "/tmp", "triggerId": "mine"}).status_code == 400
 
 
@@ -176,6 +179,12 @@ def test_o41_a_driver_has_switches_of_its_own():
     with pytest.raises(RestError, match=r"web\.cancel\.enable"):
         check_switches("PATCH", f"/jobs/{UNKNOWN}", {"web.cancel.enable": "false"})
     check_switches("GET", f"/jobs/{UNKNOWN}", {"web.cancel.enable": "false"})
+    with pytest.raises(RestError, match=r"web\.cancel\.enable"):
+        check_switches("HEAD", f"/jobs/{UNKNOWN}/yarn-cancel", {"web.cancel.enable": "false"})
+
+
+def test_a_range_of_subtasks_ends_at_the_last_one():
+    assert chosen_subtasks("1-9999999999,7", 3) == [1, 2]
 
 
 def test_o42_a_job_that_has_ended_keeps_the_counts_of_its_tasks_in_the_list(api):

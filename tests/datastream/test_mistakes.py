@@ -1,5 +1,6 @@
 """Mistakes that people make in their first programs: each error says what to do."""
 
+import inspect
 import threading
 from dataclasses import dataclass
 from functools import wraps
@@ -225,3 +226,45 @@ class TestConnectors:
     def test_exactly_once_needs_a_name(self):
         with pytest.raises(InvalidProgramError, match=r"must be a name for the sink's transactions.* got True"):
             KafkaSink(servers="localhost:9092", topic="readings", value=Json(), exactly_once=True)
+
+
+class Scaled:
+    """A callable with a method of its own that happens to be called like one of a function class."""
+
+    def __call__(self, number):
+        return 2 * number
+
+    def map(self, function, numbers):
+        return [function(number) for number in numbers]
+
+
+def injected(function):
+    """Call the function with one more argument than the caller gives."""
+
+    @wraps(function)
+    def call(number):
+        return function(number, 10)
+
+    return call
+
+
+@injected
+def plus(number, more):
+    return number + more
+
+
+plus.__signature__ = inspect.signature(plus)
+
+
+@pytest.mark.parametrize(("function", "expected"), [(Scaled(), [2, 4]), (plus, [11, 12])], ids=["object", "wrapped"])
+def test_the_parameters_of_a_callable_are_those_of_its_call(function, expected):
+    env = ps.StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
+    assert list(env.from_collection([1, 2]).map(function).collect()) == expected
+
+
+def test_a_function_with_state_may_return_an_empty_tuple():
+    def alert(number, state: Seen):
+        return [number] if number > 1 else ()
+
+    env = ps.StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
+    assert list(env.from_collection([1, 2]).key_by(lambda number: 0).process(alert).collect()) == [2]

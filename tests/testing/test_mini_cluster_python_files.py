@@ -116,3 +116,16 @@ def test_functions_import_the_requirements_of_the_job(env, tmp_path):
     (tmp_path / "requirements.txt").write_text("mini-required==1.0", encoding="utf-8")
     env.set_python_requirements(str(tmp_path / "requirements.txt"), str(project))
     assert collected(env, "mini_required") == [41, 42]
+
+
+def test_what_lies_beside_a_python_file_does_not_hide_the_standard_library(env, tmp_path):
+    (tmp_path / "mini_beside.py").write_text(
+        "import this_is_standard\nADDED = this_is_standard.VALUE", encoding="utf-8"
+    )
+    (tmp_path / "this_is_standard.py").write_text("VALUE = 20", encoding="utf-8")
+    standard = tmp_path / "standard"
+    standard.mkdir()
+    (standard / "this_is_standard.py").write_text("VALUE = 10", encoding="utf-8")
+    sys.path.insert(1, str(standard))
+    env.add_python_file(str(tmp_path / "mini_beside.py"))
+    assert collected(env, "mini_beside") == [11, 12]

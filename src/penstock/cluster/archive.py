@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 
@@ -79,7 +80,7 @@ def archived_answer(directory: Path, job_id: str, path: str, query: Mapping[str,
     by_subtask = _by_subtask(values)
     if of_subtasks["subtask"] is not None:
         return metrics.metric_list(by_subtask.get(int(of_subtasks["subtask"]), {}), query.get("get"))
-    chosen = metrics.chosen_subtasks(query.get("subtasks"), len(by_subtask))
+    chosen = metrics.chosen_subtasks(query.get("subtasks"), max(by_subtask, default=-1) + 1)
     members: list[Mapping[str, Any]] = [
         {name: metrics.metric_from_text(value) for name, value in by_subtask.get(index, {}).items()} for index in chosen
     ]
@@ -111,9 +112,11 @@ class ArchivedOverviews:
         known = self._known.get(path)
         if known is None or known[0] != changed:
             application = archived_answer(directory, job_id, f"/applications/{job_id}")
-            if application is None:
+            try:
+                overview = application["jobs"][0]
+                known = self._known[path] = (changed, {**overview, "state": overview["state"]})
+            except (IndexError, KeyError, TypeError):
                 return None
-            known = self._known[path] = (changed, application["jobs"][0])
         return known[1]
 
 
@@ -130,7 +133,8 @@ def _answers(job: MonitoredJob, context: ClusterContext) -> Iterator[tuple[str, 
     for template in ("/jobs/{job_id}/metrics", "/jobs/{job_id}/vertices/{vertex_id}/metrics"):
         for parameters in _parameters(job, template):
             path = template.format(**parameters)
-            names = ",".join(metric["id"] for metric in READING[template](_request(path, parameters), context))
+            found = READING[template](_request(path, parameters), context)
+            names = ",".join(quote(metric["id"]) for metric in found)
             yield path, READING[template](_request(path, parameters, f"get={names}"), context)
 
 

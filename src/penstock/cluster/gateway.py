@@ -347,7 +347,7 @@ def _asking_worker(gateway: _Gateway) -> Callable[[Request], Any]:
 
 
 def _target(request: Request) -> str:
-    path = quote(request.url.path)
+    path = quote(request.scope["path"])  # `request.url` escapes some characters itself, depending on its version
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
@@ -359,7 +359,7 @@ def _passed_on(answer: DriverAnswer) -> Response:
 
 def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
     job_id = parse_id(request.path_params["job_id"], "jobid")
-    check_switches(request.method, request.url.path, gateway.settings)
+    check_switches(request.method, request.scope["path"], gateway.settings)
     target = _target(request)
     passed = {name: value for name, value in request.headers.items() if name in {"content-type", "sec-fetch-site"}}
     record = gateway.record_of(job_id)
@@ -377,7 +377,7 @@ def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
 def _answer_without_driver(gateway: _Gateway, record: DriverRecord, request: Request) -> Response:
     """Respond from the archive of an ended job, or from its record if the driver was killed or serves nothing."""
     if request.method == "GET":
-        path = request.url.path.removeprefix("/v1").replace(request.path_params["job_id"], record.job_id)
+        path = request.scope["path"].removeprefix("/v1").replace(request.path_params["job_id"], record.job_id)
         found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params)
         if found is None:
             rest = request.path_params.get("rest", "")

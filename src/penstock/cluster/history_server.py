@@ -51,6 +51,8 @@ class Archives:
     def answer(self, job_id: str, path: str, query: Mapping[str, str]) -> Response:
         """Answer a path from a job's archive."""
         archive = self.paths().get(parse_id(job_id, "jobid"))
+        if archive is not None:
+            path = path.replace(job_id, archive.name)  # the ID may be in capitals
         found = None if archive is None else archived_answer(archive.parent, archive.name, path, query)
         if found is None:
             raise RestError(404, f"There is no archive that answers {path}.")
@@ -81,7 +83,7 @@ def create_history_server(directories: list[Path], allowed_hosts: frozenset[str]
         return json_response({"applications": [overview.application_of(job) for job in found]})
 
     async def archived(request: Request) -> Response:
-        path = request.url.path.removeprefix("/v1")
+        path = request.scope["path"].removeprefix("/v1")
         return await run_in_threadpool(archives.answer, request.path_params["job_id"], path, request.query_params)
 
     async def healthy(request: Request) -> Response:

@@ -75,6 +75,8 @@ def check_arity(function: Any, method: str, *arguments: str) -> None:
     called = function if isinstance(function, _CALLABLES) else getattr(function, method, None)
     if isinstance(function, type) or not isinstance(called, (FunctionType, MethodType)):
         return  # a class by mistake, written in C, or an object whose __call__ may be anything
+    if hasattr(called, "__signature__"):
+        return  # set by hand, or copied from a wrapped function with other parameters
     try:
         inspect.signature(called, follow_wrapped=False).bind(*arguments)
     except ValueError:

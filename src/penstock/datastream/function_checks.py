@@ -28,7 +28,7 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
             f"{method}() uses the return value of its function, but {shorten(func)} is asynchronous: use "
             "AsyncDataStream with an AsyncFunction"
         )
-    if method in _ARGUMENTS:
+    if method in _ARGUMENTS and (isinstance(func, Function) or inspect.isroutine(func)):
         check_arity(func, method, *_ARGUMENTS[method])
     if method in _RESULTS:
         check_returns(func, method, _RESULTS[method])

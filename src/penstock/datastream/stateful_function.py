@@ -203,7 +203,7 @@ def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> Stat
 
 def _check_results(func: Any, results: Any) -> None:
     """Reject a single result that is returned instead of yielded, even if Python could iterate over it."""
-    if isinstance(results, _SINGLE) or not isinstance(results, Iterable):
+    if (isinstance(results, _SINGLE) and results != ()) or not isinstance(results, Iterable):
         name = getattr(func, "__name__", repr(func))
         raise InvalidProgramError(f"{name}() returned {shorten(results)}: yield each result, or return a list of them")
 

@@ -165,5 +165,7 @@ def publish_address(address: str) -> None:
                 return
             field.setAccessible(True)
             found = field.get(found)
+            if found is None:  # this process runs in a container of YARN, but is not an application master
+                return
             kind = found.getClass()
         found.updateTrackingUrl(address)

@@ -23,9 +23,23 @@ def add_python_files(paths: list[str]) -> None:
     for name in paths:
         entry = _import_path(Path(name))
         if entry not in sys.path:
-            sys.path.insert(1, entry)  # where Spark puts them: before installed packages, the last one first
+            sys.path.insert(_position(), entry)
+            _added.add(entry)
     if paths:
         importlib.invalidate_caches()
+
+
+_added: set[str] = set()
+
+
+def _position() -> int:
+    """Return the place before installed packages, the last entry first, as on Spark.
+
+    The standard library stays before it: the entry of a single file is its directory, with whatever else is there.
+    """
+    installed = ("site-packages", "dist-packages")
+    places = (number for number, entry in enumerate(sys.path) if entry in _added or entry.endswith(installed))
+    return next(places, len(sys.path))
 
 
 def _import_path(path: Path) -> str:

@@ -120,7 +120,8 @@ async def _run_changing(change: job_control.Change, context: ClusterContext, req
     response = await run_in_threadpool(change, call)
     ignored = job_control.ignored_keys(change, body)
     if ignored:
-        response.headers["Warning"] = f'299 - "ignored: {", ".join(map(quote, ignored))}"'
+        names = [quote(key[:100], errors="replace") for key in ignored[:10]]  # a header has a limited length
+        response.headers["Warning"] = f'299 - "ignored: {", ".join(names)}"'
     return response
 
 

@@ -54,7 +54,7 @@ def check_switches(method: str, path: str, settings: Mapping[str, str]) -> None:
 
 def _switch_of(method: str, parts: list[str]) -> str | None:
     match method, parts:
-        case ("PATCH", ["jobs", _]) | ("GET", ["jobs", _, "yarn-cancel" | "yarn-stop"]):
+        case ("PATCH", ["jobs", _]) | ("GET" | "HEAD", ["jobs", _, "yarn-cancel" | "yarn-stop"]):
             return _CANCEL
         case "POST", ["applications", _, "cancel"]:
             return _CANCEL
@@ -100,7 +100,7 @@ def _savepoint_directory(call: Call, chosen: str | None) -> str | None:
 def _check_format(call: Call) -> None:
     """Check the format. Savepoints have one format here, canonical, but clients may name either."""
     chosen = call.body.get("formatType")
-    if chosen not in {None, "CANONICAL", "NATIVE"}:
+    if chosen not in (None, "CANONICAL", "NATIVE"):
         raise RestError(400, f"formatType must be CANONICAL or NATIVE, not {chosen!r}.")
 
 
@@ -215,7 +215,7 @@ def require_resources(call: Call) -> Response:
 def trigger_checkpoint(call: Call) -> Response:
     """`POST /jobs/:jobid/checkpoints`: the next batch that commits."""
     kind = call.body.get("checkpointType", "CONFIGURED")
-    if kind not in {"CONFIGURED", "FULL", "INCREMENTAL"}:
+    if kind not in ("CONFIGURED", "FULL", "INCREMENTAL"):
         raise RestError(400, f"checkpointType must be CONFIGURED, FULL or INCREMENTAL, not {kind!r}.")
     return _start(call, "checkpoints", call.the_job.life.queries.next_checkpoint, lambda done: {"checkpointId": done})
 

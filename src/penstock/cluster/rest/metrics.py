@@ -214,5 +214,5 @@ def chosen_subtasks(text: str | None, parallelism: int) -> list[int]:
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise bad_parameter("query", "subtasks", text)
-        chosen.update(range(int(first), int(last if dash else first) + 1))
-    return sorted(index for index in chosen if index < parallelism)
+        chosen.update(range(int(first), min(int(last if dash else first) + 1, parallelism)))
+    return sorted(chosen)

@@ -7,6 +7,7 @@ This module imports every window operator, to choose one of them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -285,7 +286,8 @@ def _contents(reduce_function: Any, aggregate_function: Any, window_function: An
             raise InvalidProgramError(
                 f"reduce() needs a ReduceFunction or a function of two values, got {shorten(reduce_function)}"
             )
-        check_arity(reduce_function, "reduce", "the value so far", "the element")
+        if isinstance(reduce_function, Function) or inspect.isroutine(reduce_function):
+            check_arity(reduce_function, "reduce", "the value so far", "the element")
         check_returns(reduce_function, "reduce", "the value of both elements")
         return ReduceContents(reduce_function)
     if window_function is None:
