@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.util.exceptions import TableException
+from penstock.util.exceptions import TableException, ValidationException
 
 
 def _tables(queries):
@@ -115,3 +115,48 @@ def test_t77_having_compares_with_a_query(sides):
     query = "SELECT x, COUNT(*) AS c FROM er GROUP BY x HAVING COUNT(*) > (SELECT COUNT(*) - 3 FROM el)"
     assert sides.final(query) == [(2, 2)]
     assert sides.final("SELECT x FROM er GROUP BY x HAVING x IN (SELECT x FROM el)") == [(2,)]
+
+
+@pytest.fixture
+def groups(sql):
+    sql.table("t", ["v", "w", "k"], (10, 1, "a"), (20, 1, "a"), (30, 2, "b"), (10, 1, "b"))
+    sql.table("u", ["x", "y", "k"], (5, 10, "a"), (25, 20, "a"), (35, 30, "b"), (99, 1, "c"))
+    return sql
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT w, COUNT(*), (SELECT MAX(x) FROM u WHERE u.y = t.v) FROM t GROUP BY w, v",
+            [(1, 1, 25), (1, 2, 5), (2, 1, 35)],
+        ),
+        (
+            "SELECT k, SUM(v) FROM t GROUP BY k HAVING SUM(v) > (SELECT MAX(x) FROM u WHERE u.k = t.k)",
+            [("a", 30), ("b", 40)],
+        ),
+        ("SELECT k FROM t GROUP BY k HAVING EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND y < 20)", [("a",)]),
+        (
+            "SELECT w + 1, k FROM t GROUP BY w + 1, k HAVING 30 IN (SELECT y FROM u WHERE u.k = t.k)",
+            [(2, "b"), (3, "b")],
+        ),
+        (
+            "SELECT s.k, (SELECT MAX(x) FROM u WHERE u.k = s.k) FROM t JOIN (SELECT k FROM u) s USING (k) GROUP BY k",
+            [("a", 25), ("b", 35)],
+        ),
+        (
+            "SELECT w, k, (SELECT MAX(x) FROM u WHERE u.k = t.k) FROM t GROUP BY ROLLUP(w, k) HAVING w = 1",
+            [(1, "a", 25), (1, "b", 35), (1, None, None)],
+        ),
+    ],
+)
+def test_t77_a_subquery_of_a_grouped_query_refers_to_the_keys(groups, query, expected):
+    assert groups.final(query) == expected
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT k, (SELECT MAX(x) FROM u WHERE u.y = t.v) FROM t GROUP BY k", "SELECT * FROM t GROUP BY k"]
+)
+def test_t77_a_column_that_is_no_key_is_unknown_in_a_grouped_query(groups, query):
+    with pytest.raises(ValidationException):
+        groups.final(query)

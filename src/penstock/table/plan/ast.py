@@ -31,6 +31,9 @@ class ColumnAt(Node):
     index: int
     name: str
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):

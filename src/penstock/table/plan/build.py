@@ -15,7 +15,7 @@ from penstock.table.plan.bind import Binder, cast_to, constant
 from penstock.table.plan.nodes.aggregate import AggregateRel, AggregateSpec
 from penstock.table.plan.nodes.base import Field, Rel, TimeAttribute
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel, UnionRel
-from penstock.table.plan.scope import Scope
+from penstock.table.plan.scope import Scope, ScopeColumn
 from penstock.util.exceptions import ValidationException
 
 
@@ -163,7 +163,7 @@ class AggregateBuilder:
         for index, meaning in enumerate(self._meanings):
             if bound == meaning:
                 return InputRef(self.keys[index].type, index)
-        if isinstance(node, ast.Ref):
+        if isinstance(node, (ast.Ref, ast.ColumnAt)):
             raise ValidationException(f"Expression '{node}' is not being grouped")
         return None
 
@@ -230,6 +230,18 @@ class AggregateBuilder:
         ]
         fields += [Field(f"EXPR${index}", call.type) for index, call in enumerate(self._calls)]
         return AggregateRel(tuple(fields), source, tuple(range(len(self.keys))), tuple(self._calls))
+
+    def scope_of(self, result: Rel) -> Scope:
+        """Return the names that subqueries may use: columns that are keys. Other columns of the result have none."""
+        columns = [ScopeColumn(replace(one, name="")) for one in result.fields]
+        places: dict[int, int] = {}
+        for place, meaning in enumerate(self._meanings):
+            if isinstance(meaning, InputRef) and meaning.index not in places:
+                places[meaning.index] = place
+                known = self._scope.columns[meaning.index]
+                columns[place] = ScopeColumn(replace(result.fields[place], name=known.field.name), known.qualifier)
+        aliases = [(*names, places[index]) for *names, index in self._scope.aliases if index in places]
+        return Scope(columns, self._scope.outer, self._scope.style, aliases=aliases)
 
 
 def cast_arguments(function: Any, bound: list[Expr]) -> list[Expr]:

@@ -29,6 +29,7 @@ from penstock.table.plan.table_functions import apply_table_function, window_tab
 from penstock.table.sql.hints import StateTtl, hint_options
 from penstock.table.sql.match_syntax import read_match
 from penstock.table.sql.parser import ExpressionReader
+from penstock.table.sql.select_list import expanded, key_name, order_node, output_names
 from penstock.util.exceptions import SqlParserException, ValidationException
 
 if TYPE_CHECKING:
@@ -91,13 +92,13 @@ class QueryTranslator:
         if where is not None:
             relation, scope = self._filter(reader.read(where.this), relation, scope, "WHERE")
         nodes = [reader.read(one) for one in tree.expressions]
-        nodes = [one for node in nodes for one in _expand(node, scope)]
+        nodes = [one for node in nodes for one in expanded(node, scope)]
         having_tree = tree.args.get("having")
         having = None if having_tree is None else reader.read(having_tree.this)
         names = output_names(nodes)
         order = tree.args.get("order")
         sort_items = [] if order is None else [reader.sort_item(one) for one in order.expressions]
-        sort_nodes = [_order_node(item.operand, nodes, names) for item in sort_items]
+        sort_nodes = [order_node(item.operand, nodes, names) for item in sort_items]
         if tree.args.get("group") is not None or any(has_aggregate(one, binder) for one in nodes) or having is not None:
             relation, binder, scope = self._aggregate(tree, relation, scope, reader, nodes, having, sort_nodes)
             relation = state_ttl.of_aggregate(relation)
@@ -152,7 +153,7 @@ class QueryTranslator:
         if window is not None:
             return self._window_aggregate(window, keys, relation, scope, nodes, having, sort_nodes)
         bound = [binder.bind(key, scope) for key in keys]
-        names = [_key_name(key, index) for index, key in enumerate(keys)]
+        names = [key_name(key, index) for index, key in enumerate(keys)]
         if sets.is_plain:
             builder = AggregateBuilder(relation, scope, binder, bound, names)
         else:
@@ -171,7 +172,7 @@ class QueryTranslator:
     ) -> tuple[Rel, Binder, Scope]:
         """Build GROUP BY TUMBLE(ts, size) and similar (T68)."""
         plain = [key for key in keys if key != window]
-        names = [_key_name(key, index) for index, key in enumerate(plain)]
+        names = [key_name(key, index) for index, key in enumerate(plain)]
         spec = window_of_call(window)
         grouped = GroupWindowBuilder(relation, scope, self.binder(), spec, plain, names)
         return self._grouped(grouped.builder, grouped.scope, nodes, having, sort_nodes, grouped.outer_binder())
@@ -194,11 +195,12 @@ class QueryTranslator:
             else:
                 bind_parts(node, outer, scope)
         result = builder.build()
+        groups = builder.scope_of(result)
         for node in conditions:
-            wider, inner_scope, inner = SubqueryPlanner(self._t_env).scalars(result, scope, outer, [node])
+            wider, inner_scope, inner = SubqueryPlanner(self._t_env).scalars(result, groups, outer, [node])
             filtered = build.filter_rows(wider, inner.condition(node, inner_scope, "HAVING"))
             result = filtered if wider is result else build.keep_columns(filtered, range(len(result.fields)))
-        return result, outer, scope
+        return result, outer, groups
 
     # -- FROM ---------------------------------------------------------------------------------------------------
 
@@ -356,7 +358,7 @@ class QueryTranslator:
         if keys is None:
             items = [] if order is None else [self._reader().sort_item(one) for one in order.expressions]
             nodes: list[ast.Node] = [ast.ColumnAt(index, name) for index, name in enumerate(relation.names)]
-            places = [_order_node(item.operand, nodes, relation.names) for item in items]
+            places = [order_node(item.operand, nodes, relation.names) for item in items]
             unknown = next((one for one in places if not isinstance(one, int)), None)
             if unknown is not None:
                 raise ValidationException(f"SQL validation failed. Column '{unknown}' not found in any table")
@@ -436,58 +438,6 @@ def _renamed(relation: Rel, names: list[str], what: str) -> Rel:
             f"{len(relation.fields)} columns, whereas alias list has {len(names)}"
         )
     return build.rename(relation, names)
-
-
-def _expand(node: ast.Node, scope: Scope) -> list[ast.Node]:
-    """Expand ``*`` and ``t.*``. Columns get names that stay unique although names repeat."""
-    if not isinstance(node, ast.Star):
-        return [node]
-    row = scope.row_at(node.qualifier) if node.qualifier else None
-    if row is not None:
-        return [ast.Ref((*node.qualifier, name)) for name in row.field_names()]
-    return [ast.ColumnAt(index, scope.columns[index].field.name) for index in scope.columns_of(node.qualifier)]
-
-
-def output_names(nodes: list[ast.Node]) -> list[str]:
-    """Return the column names of a SELECT list. Unnamed ones are EXPR$0, EXPR$1, ..., by position."""
-    names = []
-    for position, node in enumerate(nodes):
-        match node:
-            case ast.Named():
-                names.append(node.names[0])
-            case ast.Ref():
-                names.append(node.path[-1])
-            case ast.ColumnAt():
-                names.append(node.name)
-            case ast.FunctionCall(name="FIELD"):
-                names.append(str(node.options[0]))
-            case _:
-                names.append(f"EXPR${position}")
-    result: list[str] = []
-    for name in names:  # SELECT a, a gives a and a0
-        unique, number = name, 0
-        while unique in result:
-            unique, number = f"{name}{number}", number + 1
-        result.append(unique)
-    return result
-
-
-def _key_name(node: ast.Node, index: int) -> str:
-    return node.path[-1] if isinstance(node, ast.Ref) else f"$k{index}"
-
-
-def _order_node(node: ast.Node, nodes: list[ast.Node], names: list[str]) -> ast.Node | int:
-    """Resolve an ORDER BY item: a position, a column of the SELECT list, or another expression."""
-    if isinstance(node, ast.Literal) and isinstance(node.value, int):
-        if not 1 <= node.value <= len(nodes):
-            raise ValidationException("SQL validation failed. Ordinal out of range")
-        return node.value - 1
-    if isinstance(node, ast.Ref) and len(node.path) == 1 and node.path[0] in names:
-        return names.index(node.path[0])
-    for index, one in enumerate(nodes):
-        if node in (one, one.operand if isinstance(one, ast.Named) else None):
-            return index
-    return node
 
 
 def _count(tree: Any) -> int | None:
