@@ -240,7 +240,7 @@ class AggregateBuilder:
                 places[meaning.index] = place
                 known = self._scope.columns[meaning.index]
                 columns[place] = ScopeColumn(replace(result.fields[place], name=known.field.name), known.qualifier)
-        aliases = [(*names, places[index]) for *names, index in self._scope.aliases if index in places]
+        aliases = [(table, name, places[index]) for table, name, index in self._scope.aliases if index in places]
         return Scope(columns, self._scope.outer, self._scope.style, aliases=aliases)
 
 
