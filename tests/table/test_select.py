@@ -129,6 +129,42 @@ def test_t83_qualify_is_a_condition_on_functions_over_rows(sql):
     assert sql.final(query) == [(2, "ink"), (3, "pen")]
 
 
+_FIRST = "ROW_NUMBER() OVER (PARTITION BY item ORDER BY id DESC)"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"SELECT id, {_FIRST} AS rn FROM orders QUALIFY rn = 1", [(2, 1), (3, 1)]),
+        (f"SELECT id FROM orders QUALIFY {_FIRST} = 1 ORDER BY id DESC LIMIT 1", [(3,)]),
+        (f"SELECT DISTINCT id > 1 FROM orders QUALIFY {_FIRST} = 1", [(True,)]),
+        (f"SELECT * FROM (SELECT id, item FROM orders) QUALIFY {_FIRST} = 1", [(2, "ink"), (3, "pen")]),
+        (
+            f"SELECT o.*, n FROM (SELECT id, item, 7 AS n FROM orders) o QUALIFY {_FIRST} = 1 AND o.id > 2",
+            [(3, "pen", 7, 7)],
+        ),
+        (
+            f"SELECT id FROM (SELECT * FROM orders QUALIFY {_FIRST} = 1) QUALIFY ROW_NUMBER() OVER (ORDER BY id) = 1",
+            [(2,)],
+        ),
+        (f"WITH q AS (SELECT id FROM orders QUALIFY {_FIRST} = 1) SELECT * FROM q WHERE id > 2", [(3,)]),
+        ("SELECT item FROM orders GROUP BY item QUALIFY ROW_NUMBER() OVER (ORDER BY SUM(id) DESC) = 1", [("pen",)]),
+        (
+            "SELECT item, COUNT(*) AS c FROM orders GROUP BY item QUALIFY ROW_NUMBER() OVER (ORDER BY c) = 1",
+            [("ink", 1)],
+        ),
+        ("SELECT id FROM orders QUALIFY ROW_NUMBER() OVER w = 1 WINDOW w AS (ORDER BY id)", [(1,)]),
+    ],
+)
+def test_t83_qualify_filters_before_distinct_order_by_and_limit(sql, query, expected):
+    assert sql.final(query) == expected
+
+
+def test_t83_qualify_needs_a_function_over_rows(t_env):
+    with pytest.raises(ValidationException, match="QUALIFY must contain a function with OVER"):
+        t_env.sql_query("SELECT id FROM orders QUALIFY id = 1")
+
+
 def test_t38_replace_with_an_empty_text_ends(sql):
     assert sql.rows("SELECT REPLACE(item, '', '-') FROM orders WHERE id = 1") == [("-p-e-n-",)]
 

@@ -56,14 +56,7 @@ def parse(text: str) -> Any:
     if len(trees) != 1:
         what = "there is no statement" if not trees else "there is more than one statement"
         raise SqlParserException(f"SQL parse failed. {what}: give exactly one")
-    return trees[0].transform(_without_qualify)
-
-
-def _without_qualify(tree: Any) -> Any:
-    """QUALIFY is a WHERE around the query, which has the functions over rows as columns."""
-    from sqlglot.transforms import eliminate_qualify
-
-    return eliminate_qualify(tree) if type(tree).__name__ == "Select" and tree.args.get("qualify") else tree
+    return trees[0]
 
 
 def _message(error: Exception) -> str:

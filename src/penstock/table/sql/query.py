@@ -1,4 +1,4 @@
-"""Converts a query's tree to a relation: FROM, WHERE, GROUP BY, HAVING, SELECT, ORDER BY, in this order.
+"""Converts a query's tree to a relation: FROM, WHERE, GROUP BY, HAVING, QUALIFY, SELECT, ORDER BY, in this order.
 
 This module imports one module for each clause.
 """
@@ -29,7 +29,7 @@ from penstock.table.plan.table_functions import apply_table_function, window_tab
 from penstock.table.sql.hints import StateTtl, hint_options
 from penstock.table.sql.match_syntax import read_match
 from penstock.table.sql.parser import ExpressionReader
-from penstock.table.sql.select_list import expanded, key_name, order_node, output_names
+from penstock.table.sql.select_list import expanded, key_name, order_node, output_names, qualify_node
 from penstock.util.exceptions import SqlParserException, ValidationException
 
 if TYPE_CHECKING:
@@ -99,11 +99,15 @@ class QueryTranslator:
         order = tree.args.get("order")
         sort_items = [] if order is None else [reader.sort_item(one) for one in order.expressions]
         sort_nodes = [order_node(item.operand, nodes, names) for item in sort_items]
-        if tree.args.get("group") is not None or any(has_aggregate(one, binder) for one in nodes) or having is not None:
-            relation, binder, scope = self._aggregate(tree, relation, scope, reader, nodes, having, sort_nodes)
+        qualify_tree = tree.args.get("qualify")
+        qualify = [] if qualify_tree is None else [qualify_node(reader.read(qualify_tree.this), nodes)]
+        grouped = any(has_aggregate(one, binder) for one in (*nodes, *qualify))
+        if tree.args.get("group") is not None or grouped or having is not None:
+            later = [*(one for one in sort_nodes if not isinstance(one, int)), *qualify]
+            relation, binder, scope = self._aggregate(tree, relation, scope, reader, nodes, having, later)
             relation = state_ttl.of_aggregate(relation)
         relation = self._project(
-            relation, scope, binder, nodes, names, sort_nodes, distinct=bool(tree.args.get("distinct"))
+            relation, scope, binder, nodes, names, sort_nodes, qualify, distinct=bool(tree.args.get("distinct"))
         )
         extra = iter(range(len(names), len(names) + len(sort_nodes)))
         places = [node if isinstance(node, int) else next(extra) for node in sort_nodes]
@@ -117,14 +121,17 @@ class QueryTranslator:
         nodes: list[ast.Node],
         names: list[str],
         sort_nodes: list[ast.Node | int],
+        qualify: list[ast.Node],
         *,
         distinct: bool,
     ) -> Rel:
-        """Build the SELECT list, followed by the other columns for ORDER BY."""
+        """Build QUALIFY and the SELECT list, followed by the other columns for ORDER BY."""
         extra = [node for node in sort_nodes if not isinstance(node, int)]
         every = [*nodes, *extra]
-        relation, scope, binder = with_over_windows(relation, scope, binder, every)
-        relation, scope, binder = SubqueryPlanner(self._t_env).scalars(relation, scope, binder, every)
+        relation, scope, binder = with_over_windows(relation, scope, binder, [*every, *qualify])
+        relation, scope, binder = SubqueryPlanner(self._t_env).scalars(relation, scope, binder, [*every, *qualify])
+        for node in qualify:
+            relation = build.filter_rows(relation, binder.condition(node, scope, "QUALIFY"))
         expressions = [binder.bind(node, scope) for node in every]
         all_names = [*names, *(f"$sort{index}" for index in range(len(extra)))]
         relation = build.project(relation, expressions, all_names)
@@ -142,7 +149,7 @@ class QueryTranslator:
         reader: ExpressionReader,
         nodes: list[ast.Node],
         having: ast.Node | None,
-        sort_nodes: list[ast.Node | int],
+        later: list[ast.Node],
     ) -> tuple[Rel, Binder, Scope]:
         """Build GROUP BY and HAVING. Later expressions are bound to the groups."""
         binder = self.binder()
@@ -151,14 +158,14 @@ class QueryTranslator:
         keys = sets.keys
         window = group_window(keys)
         if window is not None:
-            return self._window_aggregate(window, keys, relation, scope, nodes, having, sort_nodes)
+            return self._window_aggregate(window, keys, relation, scope, nodes, having, later)
         bound = [binder.bind(key, scope) for key in keys]
         names = [key_name(key, index) for index, key in enumerate(keys)]
         if sets.is_plain:
             builder = AggregateBuilder(relation, scope, binder, bound, names)
         else:
             builder = with_grouping_sets(relation, scope, binder, bound, names, sets)
-        return self._grouped(builder, scope, nodes, having, sort_nodes)
+        return self._grouped(builder, scope, nodes, having, later)
 
     def _window_aggregate(
         self,
@@ -168,14 +175,14 @@ class QueryTranslator:
         scope: Scope,
         nodes: list[ast.Node],
         having: ast.Node | None,
-        sort_nodes: list[ast.Node | int],
+        later: list[ast.Node],
     ) -> tuple[Rel, Binder, Scope]:
         """Build GROUP BY TUMBLE(ts, size) and similar (T68)."""
         plain = [key for key in keys if key != window]
         names = [key_name(key, index) for index, key in enumerate(plain)]
         spec = window_of_call(window)
         grouped = GroupWindowBuilder(relation, scope, self.binder(), spec, plain, names)
-        return self._grouped(grouped.builder, grouped.scope, nodes, having, sort_nodes, grouped.outer_binder())
+        return self._grouped(grouped.builder, grouped.scope, nodes, having, later, grouped.outer_binder())
 
     def _grouped(
         self,
@@ -183,13 +190,13 @@ class QueryTranslator:
         scope: Scope,
         nodes: list[ast.Node],
         having: ast.Node | None,
-        sort_nodes: list[ast.Node | int],
+        later: list[ast.Node],
         outer: Binder | None = None,
     ) -> tuple[Rel, Binder, Scope]:
         outer = outer or builder.outer_binder()
         # Bind all expressions once, so that all aggregates are known before the node is built.
         conditions = [] if having is None else [having]
-        for node in [*nodes, *conditions, *(one for one in sort_nodes if not isinstance(one, int))]:
+        for node in [*nodes, *conditions, *later]:
             if not has_over_or_subquery(node):
                 outer.bind(node, scope)
             else:

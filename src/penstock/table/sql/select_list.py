@@ -1,4 +1,4 @@
-"""The SELECT list: stars, the names of its columns, and the items of ORDER BY that it has."""
+"""The SELECT list: stars, the names of its columns, and the parts of ORDER BY and QUALIFY that it has."""
 
 from __future__ import annotations
 
@@ -58,3 +58,16 @@ def order_node(node: ast.Node, nodes: list[ast.Node], names: list[str]) -> ast.N
         if node in (one, one.operand if isinstance(one, ast.Named) else None):
             return index
     return node
+
+
+def qualify_node(node: ast.Node, nodes: list[ast.Node]) -> ast.Node:
+    """Return the condition of QUALIFY, with expressions in place of their names in the SELECT list."""
+    named = {one.names[0]: one.operand for one in nodes if isinstance(one, ast.Named)}
+
+    def meaning(part: ast.Node) -> ast.Node | None:
+        return named.get(part.path[0]) if isinstance(part, ast.Ref) and len(part.path) == 1 else None
+
+    condition = ast.rewrite(node, meaning)
+    if not any(isinstance(one, ast.Over) for one in ast.walk(condition)):
+        raise ValidationException("SQL validation failed. QUALIFY must contain a function with OVER: use WHERE")
+    return condition
