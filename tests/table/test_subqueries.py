@@ -102,6 +102,15 @@ def test_t77_comparisons_with_some_and_all_rows(sides, condition, expected):
     assert sides.final(f"SELECT y FROM el WHERE {condition}") == [(one,) for one in expected]
 
 
+@pytest.mark.parametrize("condition", ["<> SOME", "= ALL", "> SOME", "<= ALL"])
+def test_t77_rows_of_several_columns_are_compared_for_equality_only(sides, condition):
+    rows = "(SELECT x, z FROM er)"
+    with pytest.raises(TableException, match="several columns"):
+        sides.final(f"SELECT y FROM el WHERE (x, 10) {condition} {rows}")
+    assert sides.final(f"SELECT y FROM el WHERE (x, 10) = SOME {rows}") == [("b",)]
+    assert sides.final(f"SELECT y FROM el WHERE (x, 30) <> ALL {rows}") == [("a",), ("b",), ("d",)]
+
+
 def test_t77_a_lateral_query_refers_to_the_tables_in_front_of_it(sides):
     inner = "LATERAL (SELECT z FROM er WHERE er.x = el.x)"
     assert sides.final(f"SELECT y, m FROM el CROSS JOIN {inner} AS s(m)") == [("b", 10), ("b", 20)]

@@ -75,6 +75,8 @@ class SubqueryPlanner:
                 raise ValidationException(
                     f"SQL validation failed. IN compares {len(subquery.operands)} values with {outputs} columns"
                 )
+            if outputs > 1 and subquery.operator != "=":
+                raise TableException("rows of several columns are compared with IN, = SOME and <> ALL only")
             for index, operand in enumerate(subquery.operands):
                 left = binder.bind(operand, scope)
                 right = InputRef(inner.relation.fields[index].type, width + index)
