@@ -174,3 +174,10 @@ def test_t76_the_fields_of_a_row_expand(sql):
         1,
         "pen",
     )
+
+
+def test_t76_a_star_of_a_table_precedes_the_fields_of_a_row_of_its_name(sql):
+    rows = "SELECT id, CAST(ROW(id, item) AS ROW<a INT, b STRING>) AS r FROM orders WHERE id = 1"
+    ((number, row),) = sql.rows(f"SELECT r.* FROM ({rows}) AS r")
+    assert (number, *row) == (1, 1, "pen")
+    assert sql.rows(f"SELECT r.r.* FROM ({rows}) AS r") == [(1, "pen")]

@@ -70,7 +70,9 @@ class Scope:
         raise self._unknown(path)
 
     def row_at(self, path: tuple[str, ...]) -> RowType | None:
-        """The type of the column of a name, if its values are rows."""
+        """The type of the column of a name, if its values are rows. A table of this name precedes it."""
+        if any(_ends_with(column.qualifier, path) for column in self.columns):
+            return None
         found = self.find(path)
         type_ = None if found is None or found[1] else self.columns[found[0]].field.type
         return type_ if isinstance(type_, RowType) else None
