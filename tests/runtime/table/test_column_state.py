@@ -116,6 +116,28 @@ def test_other_keyed_state_reads_the_same_pages():
     assert state.peek(7, slot, 0) == (1, "1")
 
 
+def test_a_field_that_the_data_lacks_has_its_value_for_a_new_key():
+    store = MemoryPageStore()
+    state = backend(store)
+    add(state, list(range(500)))
+    directory = state.snapshot(0)
+    add(state, [1, 2])
+    state.snapshot(0)
+
+    def with_new_field():
+        made = ColumnStateBackend("op", "test", store, 128, copy.deepcopy(directory), page_bytes=1_000)
+        made.define("sums", [(pa.int64(), 0), (None, None), (pa.int64(), 7)])
+        return made
+
+    state = with_new_field()
+    assert state.peek(5, state.slot, 0) == (1, "1", 7)
+    assert sorted(state.scan(0))[3] == (3, None, None, (1, "1", 7))
+    numbers, texts, added = state.gather(state.rows_of(grouped([2, 3, 1_000])))
+    assert (numbers.to_pylist(), texts, added.to_pylist()) == ([2, 1, 0], ["11", "1", None], [7, 7, 7])
+    directory = state.snapshot(0)
+    assert with_new_field().peek(2, state.slot, 0) == (2, "11", 7)
+
+
 def test_only_pages_with_changed_rows_are_written():
     store = MemoryPageStore()
     state = backend(store)

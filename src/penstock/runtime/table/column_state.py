@@ -79,7 +79,7 @@ class ColumnStateBackend(KeyedStateBackend):
         self._unsized: list[int] = []  # rows of keys that are in no stored page
 
     def define(self, name: str, fields: Sequence[tuple[FieldType, Any]]) -> None:
-        """Register the state: the type of each field, and its value for a new key."""
+        """Register the state: the type of each field, and its value for a new key and for stored data without it."""
         self.register(name, "table state")
         self._fields = [ObjectField() if kind is None else NumberField(kind) for kind, _ in fields]
         self._empty = tuple(initial for _, initial in fields)
@@ -256,7 +256,7 @@ class ColumnStateBackend(KeyedStateBackend):
 
     def _stored_keys(self, blob: bytes) -> list[tuple[Any, Any]]:
         entries, _ = decode_page(blob, self._width)
-        return [(key, values) for key, _, _, values in entries if values is not None]
+        return [(key, (*values, *self._empty[len(values) :])) for key, _, _, values in entries if values is not None]
 
     def _add_stored(self, stored: list[tuple[Any, Any]]) -> list[int]:
         keys = [key for key, _ in stored]
@@ -311,6 +311,8 @@ class ColumnStateBackend(KeyedStateBackend):
         if index not in self._loaded and index < FIRST_YOUNG:
             page = super()._peek(index)
             page.entries = {key: entry for key, entry in page.entries.items() if key not in self.index}
+            for entry in page.entries.values():
+                entry[FIRST_SLOT] = (*entry[FIRST_SLOT], *self._empty[len(entry[FIRST_SLOT]) :])
             return page
         page = Page(index)
         for _, rows in self._rows_in({index}):
@@ -433,8 +435,7 @@ class ColumnStateBackend(KeyedStateBackend):
         directory = self.directory
         wanted = math.ceil((directory.total_bytes - sum(directory.young.values()) + new) / self._page_bytes)
         if wanted > 2 * directory.page_count:
-            for page in range(directory.page_count):
-                self._load_page(page)
+            self._load_all()
             directory.bits = max(directory.bits, (wanted - 1).bit_length())
             directory.split = 0
             self._dirty.update(self._loaded)
