@@ -117,6 +117,19 @@ def test_t102_open_reads_the_global_parameters_of_the_job(numbers):
     assert numbers.rows("SELECT subtract(10)") == [(7,)]
 
 
+class _HasParameter(ScalarFunction):
+    def open(self, function_context):
+        self.found = function_context.get_job_parameter("unknown", None) is not None
+
+    def eval(self):
+        return self.found
+
+
+def test_t102_a_parameter_that_is_missing_has_the_default_itself(numbers):
+    numbers.t_env.create_temporary_system_function("has_parameter", udf(_HasParameter(), result_type="BOOLEAN"))
+    assert numbers.rows("SELECT has_parameter()") == [(False,)]
+
+
 def test_a_function_with_too_many_arguments_is_rejected_at_once(numbers):
     numbers.t_env.create_temporary_function("dbl", twice)
     with pytest.raises(ValidationException, match="'twice' cannot be called with 2 arguments"):

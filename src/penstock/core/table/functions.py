@@ -36,10 +36,11 @@ class FunctionContext:
         return self._runtime_context.get_metrics_group()
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a global job parameter."""
+        """Return a global job parameter, or the default as it is."""
         if key in self._parameters or self._runtime_context is None:
             return self._parameters.get(key, default_value)
-        return str(self._runtime_context.get_job_parameter(key, default_value))
+        found: str = self._runtime_context.get_job_parameter(key, default_value)
+        return found if found is default_value else str(found)
 
     def get_task_name(self) -> str:
         """Return the name of the task."""
