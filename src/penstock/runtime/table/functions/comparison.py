@@ -22,11 +22,16 @@ _ORDERS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]] = {
     ">=": (pc.greater_equal, lambda a, b: a >= b),
 }
 
+_ALL_DIGITS = pa.decimal256(76, 38)
+"""A type for the values of all decimals, for comparisons: 38 digits before and 38 after the point."""
+
 
 def _comparison(kernel: Callable[..., Any], by_value: Callable[[Any, Any], bool]) -> Callable[..., Value]:
     def compare(context: Any, left: Value, right: Value) -> Value:
         if pt.is_null(left.type):
             return pa.scalar(None, pa.bool_())
+        if left.type != right.type and (pt.is_decimal(left.type) or pt.is_decimal(right.type)):
+            left, right = left.cast(_ALL_DIGITS), right.cast(_ALL_DIGITS)
         if not pt.is_nested(left.type):
             return kernel(left, right)
         return _compare_nested(by_value, left, right)
@@ -46,7 +51,7 @@ def _compare_nested(by_value: Callable[[Any, Any], bool], left: Value, right: Va
 
 
 for _symbol, (_kernel, _by_value) in _ORDERS.items():
-    register(ScalarFunction(_symbol, _comparison(_kernel, _by_value), [ANY, ANY], BOOLEAN, unify=True))
+    register(ScalarFunction(_symbol, _comparison(_kernel, _by_value), [ANY, ANY], BOOLEAN, unify=True, compares=True))
 
 
 @scalar("IS NULL", takes=[ANY], gives=BOOLEAN.not_null(), null_if_null=False)
@@ -61,7 +66,7 @@ def is_not_null(context: Any, value: Value) -> Value:
     return pa.scalar(value.is_valid) if isinstance(value, pa.Scalar) else value.is_valid()
 
 
-@scalar("IS DISTINCT FROM", takes=[ANY, ANY], gives=BOOLEAN.not_null(), unify=True, null_if_null=False)
+@scalar("IS DISTINCT FROM", takes=[ANY, ANY], gives=BOOLEAN.not_null(), unify=True, compares=True, null_if_null=False)
 def is_distinct_from(context: Any, left: Value, right: Value) -> Value:
     """Whether the values differ, with NULL as a value."""
     unequal = _comparison(pc.not_equal, lambda a, b: a != b)(context, left, right)
@@ -69,18 +74,20 @@ def is_distinct_from(context: Any, left: Value, right: Value) -> Value:
     return pc.coalesce(unequal, one_null)
 
 
-@scalar("IS NOT DISTINCT FROM", takes=[ANY, ANY], gives=BOOLEAN.not_null(), unify=True, null_if_null=False)
+@scalar(
+    "IS NOT DISTINCT FROM", takes=[ANY, ANY], gives=BOOLEAN.not_null(), unify=True, compares=True, null_if_null=False
+)
 def is_not_distinct_from(context: Any, left: Value, right: Value) -> Value:
     """Whether the values are equal, with NULL as a value."""
     return pc.invert(is_distinct_from(context, left, right))
 
 
-@scalar("IN", takes=[ANY, ANY], gives=BOOLEAN, unify=True, variadic=True)
+@scalar("IN", takes=[ANY, ANY], gives=BOOLEAN, unify=True, compares=True, variadic=True)
 def is_in(context: Any, value: Value, *candidates: Value) -> Value:
     """Whether a value is in a list; NULL if it is not and the list contains NULL (T34)."""
     equal = _comparison(pc.equal, lambda a, b: a == b)
-    constants = all(isinstance(one, pa.Scalar) for one in candidates) and not pt.is_nested(value.type)
-    if not constants or isinstance(value, pa.Scalar):
+    constants = all(isinstance(one, pa.Scalar) and one.type == value.type for one in candidates)
+    if not constants or isinstance(value, pa.Scalar) or pt.is_nested(value.type):
         found = equal(context, value, candidates[0])
         for candidate in candidates[1:]:
             found = pc.or_kleene(found, equal(context, value, candidate))

@@ -24,6 +24,8 @@ import pyarrow.compute as pc
 
 from penstock.core.table.arrow import arrow_type, python_values, to_column
 from penstock.core.table.type_rules import (
+    MAX_PRECISION,
+    as_decimal,
     casts_implicitly,
     common_type,
     is_binary,
@@ -40,6 +42,7 @@ from penstock.core.table.types import (
     BooleanType,
     DataType,
     DateType,
+    DecimalType,
     DoubleType,
     IntType,
     MapType,
@@ -168,6 +171,8 @@ class ScalarFunction:
     """A custom implementation for functions that do not simply evaluate all of their arguments."""
     unify: bool = False
     """Whether all arguments are converted to their common type."""
+    compares: bool = False
+    """Whether it compares its arguments, and also accepts decimals that no common type can hold."""
     aliases: tuple[str, ...] = field(default=())
 
     def infer(self, types: Sequence[DataType]) -> tuple[DataType, list[DataType | None]]:
@@ -178,7 +183,7 @@ class ScalarFunction:
         converted: list[DataType | None] = []
         for one, parameter in zip(types, wanted, strict=True):
             converted.append(self._conversion(one, parameter))
-        if self.unify:
+        if self.unify and not (self.compares and _exceed_decimals(types)):
             converted = _unified(types)
         if isinstance(self.gives, DataType):
             result: DataType | None = self.gives
@@ -230,6 +235,14 @@ def _unified(types: Sequence[DataType]) -> list[DataType | None]:
         if target is None or not (is_numeric(target) or is_temporal(target) or isinstance(target, BooleanType)):
             raise SignatureError
     return [None if one.same_type(target) else target.with_nullability(one.is_nullable) for one in types]
+
+
+def _exceed_decimals(types: Sequence[DataType]) -> bool:
+    """Whether no decimal type has enough digits for all values of these exact numbers."""
+    if not all(is_integer(one) or isinstance(one, DecimalType) for one in types):
+        return False
+    exact = [as_decimal(one) for one in types]
+    return max(one.precision - one.scale for one in exact) + max(one.scale for one in exact) > MAX_PRECISION
 
 
 _functions: dict[str, ScalarFunction] = {}
