@@ -22,6 +22,35 @@ def typed(sql, name, **columns):
 
 
 @pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("TIME '10:00:00.123'", dt.time(10, 0, 0, 123_000)),
+        ("CAST(TIME '10:00:00' AS TIME(3))", dt.time(10)),
+        ("CAST(TIME '10:00:00.123' AS TIME(1))", dt.time(10, 0, 0, 100_000)),
+        ("CAST(TIME '10:00:00.123' AS TIME(0))", dt.time(10)),
+        ("CAST(TIMESTAMP '2024-01-01 10:00:00.123456' AS TIME(3))", dt.time(10, 0, 0, 123_000)),
+    ],
+)
+def test_a_time_is_cut_to_the_precision_of_its_type(sql, expression, value):
+    assert sql.value(expression) == value
+
+
+def test_nan_is_no_decimal(sql):
+    assert sql.value("TRY_CAST('NaN' AS DECIMAL(5, 2))") is None
+    assert sql.value("TRY_CAST(CAST('NaN' AS DOUBLE) AS DECIMAL(5, 2))") is None
+    sql.table("t", ["v"], ("NaN",))
+    assert sql.rows("SELECT TRY_CAST(v AS DECIMAL(5, 2)) FROM t") == [(None,)]
+    with pytest.raises(Exception, match="NaN"):
+        sql.rows("SELECT CAST(v AS DECIMAL(5, 2)) FROM t")
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{99999999999}"])
+def test_the_result_for_an_invalid_pattern_is_null(sql, pattern):
+    sql.table("t", ["v"], ("a(b",))
+    assert sql.rows(f"SELECT REGEXP_EXTRACT(v, '{pattern}'), REGEXP_COUNT(v, '{pattern}') FROM t") == [(None, None)]
+
+
+@pytest.mark.parametrize(
     ("condition", "truth"),
     [
         ("d > e", True),

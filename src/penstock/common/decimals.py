@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 __all__ = ["EXACT", "fit", "rescale"]
 
@@ -26,9 +26,13 @@ def rescale(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decima
 def fit(value: Decimal, precision: int, scale: int | None = None) -> Decimal | None:
     """Return a value as DECIMAL(precision, scale), or None if it has too many digits before the point (T33).
 
+    NaN and infinity are errors.
+
     >>> fit(Decimal("2.345"), 4, 2), fit(Decimal("123.4"), 4, 2)
     (Decimal('2.35'), None)
     """
+    if not value.is_finite():
+        raise InvalidOperation(f"{value} is not a DECIMAL")
     if scale is not None:
         value = rescale(value, scale)
     return value if len(value.as_tuple().digits) <= precision or not value else None

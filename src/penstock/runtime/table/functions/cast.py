@@ -275,7 +275,9 @@ def _between_times(source: DataType, target: DataType) -> Convert:
         if isinstance(source, LocalZonedTimestampType):
             value = instant_to_local(pa.scalar(value, pa.timestamp("us", "UTC")), context.time_zone).as_py()
         if isinstance(target, TimeType):
-            return value.time().replace(microsecond=0) if target.precision == 0 else value.time()
+            clock = value if isinstance(value, dt.time) else value.time()
+            unit: int = 10 ** max(6 - target.precision, 0)
+            return clock.replace(microsecond=clock.microsecond // unit * unit)
         moment = dt.datetime.combine(dt.date(1970, 1, 1), value) if isinstance(value, dt.time) else value
         if not isinstance(moment, dt.datetime):
             moment = dt.datetime.combine(moment, dt.time())
@@ -303,7 +305,7 @@ def _collections(source: DataType, target: DataType) -> Convert:
 
 
 def _inner(source: DataType, target: DataType) -> Convert:
-    if source.same_type(target):
+    if source.same_type(target) or isinstance(source, NullType):
         return lambda value, _: value
     convert = converter(source, target)
     return lambda value, context: None if value is None else convert(value, context)

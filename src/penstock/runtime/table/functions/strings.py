@@ -125,7 +125,7 @@ def compiled_pattern(pattern: str) -> re.Pattern[str] | None:
     """Compile a regular expression; None if it is invalid."""
     try:
         return re.compile(pattern)
-    except re.error:
+    except (re.error, OverflowError):  # a repetition may have too many digits
         return None
 
 
