@@ -24,6 +24,33 @@ def typed(sql, name, **columns):
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
+        ("v * f", 40_000_000.0),
+        ("v - f", 19_999_998.0),
+        ("f / v", 1e-7),
+        ("COALESCE(v, f)", 20_000_000.0),
+        ("COALESCE(v, f * f)", 20_000_000.0),
+        ("CASE WHEN v > 0 THEN v ELSE f END", 20_000_000.0),
+        ("b + d", 2.0**53 + 2),
+        ("POWER(b, 1)", 2.0**53),
+        ("ATAN2(b, b)", math.pi / 4),
+        ("SQRT(b)", 2**26.5),
+    ],
+)
+def test_an_integer_beside_an_approximate_number_is_rounded(sql, expression, value):
+    typed(
+        sql,
+        "t",
+        v=(DataTypes.INT(), LARGE),
+        b=(DataTypes.BIGINT(), HUGE),
+        f=(DataTypes.FLOAT(), 2.0),
+        d=(DataTypes.DOUBLE(), 2.0),
+    )
+    assert sql.rows(f"SELECT {expression} FROM t") == [(pytest.approx(value, rel=1e-7),)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
         ("TIME '10:00:00.123'", dt.time(10, 0, 0, 123_000)),
         ("CAST(TIME '10:00:00' AS TIME(3))", dt.time(10)),
         ("CAST(TIME '10:00:00.123' AS TIME(1))", dt.time(10, 0, 0, 100_000)),
@@ -48,6 +75,30 @@ def test_nan_is_no_decimal(sql):
 def test_the_result_for_an_invalid_pattern_is_null(sql, pattern):
     sql.table("t", ["v"], ("a(b",))
     assert sql.rows(f"SELECT REGEXP_EXTRACT(v, '{pattern}'), REGEXP_COUNT(v, '{pattern}') FROM t") == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("NULLIF(s, v)", None),
+        ("NULLIF(v, s)", None),
+        ("NULLIF(v, 6)", 5),
+        ("NULLIF(5.5, v)", Decimal("5.5")),
+        ("NULLIF(v, CAST(NULL AS INT))", 5),
+        ("NULLIF(d, e)", Decimal(10**37)),
+        ("NULLIF(d, d)", None),
+    ],
+)
+def test_nullif_compares_as_the_equals_sign_does(sql, expression, value):
+    typed(
+        sql,
+        "t",
+        v=(DataTypes.INT(), 5),
+        s=(DataTypes.STRING(), "5"),
+        d=(DataTypes.DECIMAL(38, 0), Decimal(10**37)),
+        e=(DataTypes.DECIMAL(38, 10), Decimal("1.5")),
+    )
+    assert sql.rows(f"SELECT {expression} FROM t") == [(value,)]
 
 
 @pytest.mark.parametrize(
@@ -76,3 +127,10 @@ def test_decimals_of_any_digits_are_compared_exactly(sql, condition, truth):
         e=(DataTypes.DECIMAL(38, 10), Decimal("1.5")),
     )
     assert sql.rows(f"SELECT {condition} FROM t") == [(truth,)]
+
+
+def test_months_are_counted_until_the_last_day_of_9999(sql):
+    end = "TIMESTAMP '9999-12-31 00:00:00'"
+    assert sql.value(f"TIMESTAMPDIFF(MONTH, TIMESTAMP '2024-01-15 00:00:00', {end})") == 7975 * 12 + 11
+    assert sql.value(f"TIMESTAMPDIFF(MONTH, {end}, TIMESTAMP '2024-01-15 00:00:00')") == -(7975 * 12 + 11)
+    assert sql.value("DATE '9999-11-30' + INTERVAL '1' MONTH") == dt.date(9999, 12, 30)

@@ -60,6 +60,9 @@ def test_t20_columns_are_nullable_unless_declared(t_env):
         ("CAST(1 AS DOUBLE) / 0", float("inf")),
         ("CAST(CAST(-1 AS DOUBLE) / 0 AS STRING)", "-Infinity"),
         ("CAST(CAST(0 AS DOUBLE) / 0 AS STRING)", "NaN"),
+        ("CAST('-9223372036854775808' AS BIGINT) / -1", -(2**63)),
+        ("CAST('-9223372036854775808' AS BIGINT) % -1", 0),
+        ("CAST('-2147483648' AS INT) / -1", -(2**31)),
     ],
 )
 def test_t31_integers_are_cut_towards_zero_and_doubles_have_infinity(sql, expression, value):

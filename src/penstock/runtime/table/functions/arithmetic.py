@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+from calendar import monthrange
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -109,12 +110,14 @@ def _numeric(operator: str, call: Call) -> Evaluate:
     """Compute in the type of the result, in which integers wrap."""
     type_, kernel = stored(call.type), _KERNELS[operator]
     left, right = (evaluator(operand) for operand in call.operands)
-    whole = operator == "/" and not is_approximate(call.type)
+    exact = not is_approximate(call.type)
+    whole = operator == "/" and exact
 
     def evaluate(rows: Rows) -> Value:
-        a, b = left(rows).cast(type_), right(rows).cast(type_)
+        a, b = left(rows).cast(type_, safe=exact), right(rows).cast(type_, safe=exact)
         if whole:
             _check_divisor(a, b)
+            return _quotient(a, b)
         return kernel(a, b)
 
     return evaluate
@@ -129,6 +132,13 @@ def _check_divisor(dividend: Value, divisor: Value) -> None:
         raise DivisionByZeroError("Division by zero")
 
 
+def _quotient(dividend: Value, divisor: Value) -> Value:
+    """Divide integers. The quotient of the least one and -1 wraps, as in Java; Arrow's division makes it 0."""
+    negative = pc.equal(divisor, pa.scalar(-1, divisor.type))
+    quotient = pc.divide(dividend, pc.if_else(negative, pa.scalar(1, divisor.type), divisor))
+    return pc.if_else(negative, pc.negate(dividend), quotient)
+
+
 def _remainder(call: Call) -> Evaluate:
     if is_approximate(call.type):
         return row_evaluator(call, _float_remainder, sees_null=False)
@@ -138,7 +148,7 @@ def _remainder(call: Call) -> Evaluate:
     def evaluate(rows: Rows) -> Value:
         a, b = left(rows).cast(pa.int64()), right(rows).cast(pa.int64())
         _check_divisor(a, b)
-        return pc.subtract(a, pc.multiply(pc.divide(a, b), b)).cast(type_)
+        return pc.subtract(a, pc.multiply(_quotient(a, b), b)).cast(type_)
 
     return evaluate
 
@@ -237,10 +247,7 @@ def add_months(value: Any, months: int) -> Any:
     datetime.date(2024, 2, 29)
     """
     year, month = divmod(value.year * 12 + value.month - 1 + months, 12)
-    first = dt.date(year, month + 1, 1)
-    next_first = dt.date(year + month // 11, (month + 1) % 12 + 1, 1)
-    last_day = (next_first - first).days
-    return value.replace(year=year, month=month + 1, day=min(value.day, last_day))
+    return value.replace(year=year, month=month + 1, day=min(value.day, monthrange(year, month + 1)[1]))
 
 
 for _symbol in "+-*/%":
@@ -324,7 +331,12 @@ _DOUBLES: dict[str, Callable[[Value], Value]] = {
 
 
 def _of_double(kernel: Callable[[Value], Value]) -> Callable[[Any, Value], Value]:
-    return lambda context, value: kernel(value.cast(pa.float64()))
+    return lambda context, value: kernel(_as_double(value))
+
+
+def _as_double(value: Value) -> Value:
+    """Convert numbers. Integers above 2^53 become the nearest double."""
+    return value.cast(pa.float64(), safe=False)
 
 
 for _name, _kernel in _DOUBLES.items():
@@ -334,13 +346,13 @@ for _name, _kernel in _DOUBLES.items():
 @scalar("POWER", "POW", takes=[NUMERIC, NUMERIC], gives=DOUBLE)
 def power(context: Any, base: Value, exponent: Value) -> Value:
     """Raise the base to the power of the exponent."""
-    return pc.power(base.cast(pa.float64()), exponent.cast(pa.float64()))
+    return pc.power(_as_double(base), _as_double(exponent))
 
 
 @scalar("ATAN2", takes=[NUMERIC, NUMERIC], gives=DOUBLE)
 def atan2(context: Any, y: Value, x: Value) -> Value:
     """Return the angle of a point."""
-    return pc.atan2(y.cast(pa.float64()), x.cast(pa.float64()))
+    return pc.atan2(_as_double(y), _as_double(x))
 
 
 @by_row("LOG", takes=[NUMERIC, NUMERIC], gives=DOUBLE, optional=1)

@@ -124,10 +124,8 @@ def _months_between_days(start: dt.date, end: dt.date) -> int:
     """One that is not over does not count, except that the last day of a month ends it."""
     if end < start:
         return -_months_between_days(end, start)
-    months = (end - start).days // 31
-    while add_months(start, months) < end and add_months(start, months + 1) <= end:
-        months += 1
-    return months
+    months = 12 * (end.year - start.year) + end.month - start.month
+    return months if add_months(start, months) <= end else months - 1
 
 
 register(

@@ -12,6 +12,7 @@ from penstock.core.table.type_rules import common_type
 from penstock.core.table.types import BooleanType, DataType
 from penstock.runtime.table.expressions import (
     Call,
+    Constant,
     Evaluate,
     Expr,
     Rows,
@@ -21,6 +22,7 @@ from penstock.runtime.table.expressions import (
     evaluator,
     walk,
 )
+from penstock.runtime.table.functions.cast import cast_evaluator
 from penstock.runtime.table.functions.registry import (
     ANY,
     ScalarFunction,
@@ -56,13 +58,18 @@ def evaluate_where(
     return pc.if_else(mask, spread, rest)
 
 
+def _converted(operand: Expr, target: DataType) -> Evaluate:
+    return cast_evaluator(evaluator(operand), operand.type, target)
+
+
 def _compile_case(call: Call) -> Evaluate:
     *pairs, last = call.operands
     type_ = stored(call.type)
     branches = [
-        (evaluator(c), evaluator(v), may_fail(c) or may_fail(v)) for c, v in zip(pairs[::2], pairs[1::2], strict=True)
+        (evaluator(c), _converted(v, call.type), may_fail(c) or may_fail(v))
+        for c, v in zip(pairs[::2], pairs[1::2], strict=True)
     ]
-    otherwise, otherwise_fails = evaluator(last), may_fail(last)
+    otherwise, otherwise_fails = _converted(last, call.type), may_fail(last)
     careful = otherwise_fails or any(fails for *_, fails in branches)
 
     def evaluate(rows: Rows) -> Value:
@@ -110,7 +117,7 @@ def _coalesce_type(types: Sequence[DataType]) -> DataType | None:
 
 def _compile_coalesce(call: Call) -> Evaluate:
     type_ = stored(call.type)
-    operands = [evaluator(operand) for operand in call.operands]
+    operands = [_converted(operand, call.type) for operand in call.operands]
     careful = any(map(may_fail, call.operands[1:]))
 
     def evaluate(rows: Rows) -> Value:
@@ -139,11 +146,33 @@ for _name, _count in (("COALESCE", 1), ("IFNULL", 2)):
     )
 
 
-@scalar("NULLIF", takes=[ANY, ANY], gives=lambda types: types[0].nullable(), null_if_null=False)
-def nullif(context: Any, value: Value, other: Value) -> Value:
-    """Return NULL if both values are equal, otherwise the first one."""
-    equal = pc.fill_null(pc.equal(value, other), False)  # types of numbers are unified, which 5 and 5.5 need
-    return pc.if_else(equal, pa.scalar(None, value.type), value)
+def _nullif_type(types: Sequence[DataType]) -> DataType | None:
+    scalar_function("=").infer(types)  # types that cannot be compared are an error
+    return types[0].nullable()
+
+
+def _compile_nullif(call: Call) -> Evaluate:
+    """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END."""
+    value = call.operands[0]
+    boolean, conversions = scalar_function("=").infer([operand.type for operand in call.operands])
+    compared = tuple(
+        operand if type_ is None else Call(type_, "CAST", (operand,))
+        for operand, type_ in zip(call.operands, conversions, strict=True)
+    )
+    return _compile_case(Call(call.type, "CASE", (Call(boolean, "=", compared), Constant(call.type, None), value)))
+
+
+register(
+    ScalarFunction(
+        "NULLIF",
+        pc.if_else,
+        [ANY, ANY],
+        _nullif_type,
+        compiler=_compile_nullif,
+        may_fail=True,  # text may not be a number
+        null_if_null=False,
+    )
+)
 
 
 @scalar("GREATEST", takes=[ANY], gives=common, unify=True, variadic=True)
