@@ -134,3 +134,10 @@ def test_months_are_counted_until_the_last_day_of_9999(sql):
     assert sql.value(f"TIMESTAMPDIFF(MONTH, TIMESTAMP '2024-01-15 00:00:00', {end})") == 7975 * 12 + 11
     assert sql.value(f"TIMESTAMPDIFF(MONTH, {end}, TIMESTAMP '2024-01-15 00:00:00')") == -(7975 * 12 + 11)
     assert sql.value("DATE '9999-11-30' + INTERVAL '1' MONTH") == dt.date(9999, 12, 30)
+
+
+def test_the_quotient_of_the_least_integer_and_minus_one_wraps_as_in_java(sql):
+    typed(sql, "t", v=(DataTypes.BIGINT(), -(2**63)), w=(DataTypes.BIGINT(), -1), n=(DataTypes.BIGINT(), 7))
+    assert sql.rows("SELECT v / w, v / -1, n / w, v / n, v % w, v % -1, n % w, w / n FROM t") == [
+        (-(2**63), -(2**63), -7, -1317624576693539401, 0, 0, 0, 0)
+    ]

@@ -134,6 +134,8 @@ def _check_divisor(dividend: Value, divisor: Value) -> None:
 
 def _quotient(dividend: Value, divisor: Value) -> Value:
     """Divide integers. The quotient of the least one and -1 wraps, as in Java; Arrow's division makes it 0."""
+    if isinstance(divisor, pa.Scalar) and divisor.as_py() != -1:
+        return pc.divide(dividend, divisor)
     negative = pc.equal(divisor, pa.scalar(-1, divisor.type))
     quotient = pc.divide(dividend, pc.if_else(negative, pa.scalar(1, divisor.type), divisor))
     return pc.if_else(negative, pc.negate(dividend), quotient)
